@@ -62,7 +62,8 @@ struct RequestParser::Impl {
   }
 
   int too_large() {
-    return refuse(413, "the request body is larger than the server's limit of " + std::to_string(limits.max_body_bytes) +
+    return refuse(413, "the request body is larger than the server's limit of " +
+                           std::to_string(limits.max_body_bytes) +
                            " bytes; send less, or start the server with a larger --max-body-mib");
   }
 
@@ -138,8 +139,8 @@ std::size_t RequestParser::feed(std::string_view bytes) {
   const auto code = HTTP_PARSER_ERRNO(&impl_->parser);
   if (code != HPE_OK && !impl_->error) {
     const int status = code == HPE_HEADER_OVERFLOW ? 431 : 400;
-    impl_->error = RequestError{status, std::string("the bytes received are no HTTP/1.1 request: ") +
-                                            http_errno_description(code)};
+    impl_->error = RequestError{
+        status, std::string("the bytes received are no HTTP/1.1 request: ") + http_errno_description(code)};
   }
   return taken;
 }

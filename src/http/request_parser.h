@@ -1,11 +1,11 @@
 // The server's side of HTTP/1.1: bytes in, one request at a time out (over the http-parser library).
 //
-// What: feed() takes bytes up to the end of one message; bytes of the next request are left to the caller, who calls next()
-// when the answer is on its way. So pipelined requests are answered in order. Content-Length and chunked bodies; both at once
-// are refused. "Upgrade:" offers are ignored (the answer stays HTTP/1.1).
-// Ownership: request() is owned by the parser and stays valid until next(). Threads: one at a time. Units: bytes.
-// Failure: a message that is not HTTP, or is over a limit, sets error() with the status to answer with; the parser takes nothing
-// more, and the connection must be closed after the answer.
+// What: feed() takes bytes up to the end of one message; bytes of the next request are left to the caller, who calls
+// next() when the answer is on its way. So pipelined requests are answered in order. Content-Length and chunked bodies;
+// both at once are refused. "Upgrade:" offers are ignored (the answer stays HTTP/1.1). Ownership: request() is owned by
+// the parser and stays valid until next(). Threads: one at a time. Units: bytes. Failure: a message that is not HTTP,
+// or is over a limit, sets error() with the status to answer with; the parser takes nothing more, and the connection
+// must be closed after the answer.
 #pragma once
 
 #include <cstddef>
@@ -19,10 +19,10 @@
 namespace tokenstone::http {
 
 struct Request {
-  std::string method;   ///< upper case
-  std::string target;   ///< as sent
-  std::string path;     ///< without query and fragment; not percent-decoded
-  std::string query;    ///< without the `?`
+  std::string method;                                        ///< upper case
+  std::string target;                                        ///< as sent
+  std::string path;                                          ///< without query and fragment; not percent-decoded
+  std::string query;                                         ///< without the `?`
   std::vector<std::pair<std::string, std::string>> headers;  ///< names in lower case, in order
   std::string body;
   int minor_version = 1;   ///< HTTP/1.x

@@ -99,8 +99,9 @@ TEST(RequestParser, BoundsTheHead) {
 }
 
 TEST(RequestParser, BadBytesAreAnErrorAndTakeNothingMore) {
-  for (const std::string_view bad : {"\x16\x03\x01\x02 tls", "GET\r\n\r\n", "POST / HTTP/1.1\r\nContent-Length: x\r\n\r\n",
-                                     "POST / HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n"}) {
+  for (const std::string_view bad :
+       {"\x16\x03\x01\x02 tls", "GET\r\n\r\n", "POST / HTTP/1.1\r\nContent-Length: x\r\n\r\n",
+        "POST / HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n"}) {
     const Seen seen = parse(bad, {});
     ASSERT_TRUE(seen.error) << bad;
     EXPECT_EQ(seen.error->status, 400) << bad;
@@ -139,7 +140,8 @@ TEST(RequestParser, RandomChangesNeverBreakItsBounds) {
   const RequestLimits limits{.max_head_bytes = 512, .max_body_bytes = 64};
   for (int round = 0; round < 20'000; ++round) {
     std::string bytes = base;
-    for (std::size_t changes = 1 + random(6); changes > 0; --changes) bytes[random(bytes.size())] = static_cast<char>(random(256));
+    for (std::size_t changes = 1 + random(6); changes > 0; --changes)
+      bytes[random(bytes.size())] = static_cast<char>(random(256));
     std::vector<std::size_t> cuts{random(bytes.size()), random(bytes.size())};
     std::sort(cuts.begin(), cuts.end());
     const Seen cut = parse(bytes, cuts, limits), whole = parse(bytes, {}, limits);

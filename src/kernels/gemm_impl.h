@@ -51,8 +51,9 @@ void finish_tile(const GemmCall<T>& call, std::size_t row, std::size_t panel, ty
     }
 }
 
+/// Not inlined: each tile gets the registers to itself.
 template <class L, class T, int R, int P>
-void gemm_tile(const GemmCall<T>& call, std::size_t row, std::size_t panel) {
+__attribute__((noinline)) void gemm_tile(const GemmCall<T>& call, std::size_t row, std::size_t panel) {
   using D = Dot<L, T>;
   constexpr std::size_t kRow = kPanel * D::kPerWord;
   const std::size_t words = call.k / D::kPerWord;
@@ -98,23 +99,15 @@ std::size_t gemm_range(const GemmCall<T>& call, std::size_t panel) {
   return panel;
 }
 
-/// Few rows: more panels at once, so that several streams of weights are in flight. Many rows: the widest tile.
+/// Few rows: four panels at once, so that several streams of weights are in flight. Else two panels by many rows, and the odd
+/// panel alone.
 template <class L, class T>
 void gemm(const GemmCall<T>& call) {
-  constexpr int kFew = L::kMaxRows < 4 ? L::kMaxRows : 4;
-  // silu_mul needs whole pairs; the two sets without a pair tile take one of two panels for it.
-  constexpr int kPair = 2;
   std::size_t panel = call.panel_begin;
-  if (call.rows == 0) return;
-  if (call.rows <= kFew) {
-    if (call.rows == 1) panel = gemm_range<L, T, 1, L::panels(1) < kPair ? kPair : L::panels(1)>(call, panel);
-    constexpr int kMany = L::panels(kFew) < kPair ? kPair : L::panels(kFew);
-    panel = gemm_range<L, T, kFew, kMany>(call, panel);
-    panel = gemm_range<L, T, kFew, kPair>(call, panel);
-  } else if (call.epilogue == Epilogue::silu_mul || L::panels(L::kMaxRows) >= kPair) {
-    panel = gemm_range<L, T, L::kMaxRows, kPair>(call, panel);
-  }
-  gemm_range<L, T, L::kMaxRows, 1>(call, panel);
+  if constexpr (L::kFewRows > 0)
+    if (call.rows <= L::kFewRows) panel = gemm_range<L, T, L::kFewRows, 4>(call, panel);
+  panel = gemm_range<L, T, L::kWideRows, 2>(call, panel);
+  gemm_range<L, T, L::kWideRows, 1>(call, panel);
 }
 
 }  // namespace

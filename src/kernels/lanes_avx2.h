@@ -15,8 +15,8 @@ struct Avx2Lanes {
   struct Pairs {
     __m256i a, b;
   };
-  static constexpr int kMaxRows = 4;
-  static constexpr int panels(int rows) { return rows == 1 ? 4 : rows == 2 ? 2 : 1; }
+  static constexpr int kFewRows = 1;   ///< up to so many rows four panels go at once
+  static constexpr int kWideRows = 2;  ///< rows of a tile of two panels
   static constexpr int kScoreGroups = 1;
   static constexpr int kValueVectors = 1;
 

@@ -13,8 +13,8 @@ struct Avx512Lanes {
   using F = __m512;
   using Pairs = __m512i;
   // At most 16 accumulators: with more GCC 12 spills.
-  static constexpr int kMaxRows = 8;
-  static constexpr int panels(int rows) { return rows <= 4 ? 4 : 2; }
+  static constexpr int kFewRows = 4;   ///< up to so many rows four panels go at once
+  static constexpr int kWideRows = 8;  ///< rows of a tile of two panels
   static constexpr int kScoreGroups = 4;
   static constexpr int kValueVectors = 4;
 

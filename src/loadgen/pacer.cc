@@ -24,20 +24,13 @@ void Pacer::poll(TimeNs now, std::vector<Due>& due) {
 }
 
 void Pacer::poll_open(TimeNs now, std::vector<Due>& due) {
-  while (next_ < options_.intended.size() && options_.intended[next_] <= now) {
-    const bool drop = expired(now);
-    if (!drop && !has_slot()) {
-      head_waited_ = true;
-      return;
-    }
-    if (!drop) {
-      due.push_back({static_cast<std::uint32_t>(next_), options_.intended[next_], head_waited_});
-      ++in_flight_;
-      ++issued_;
-    }
-    ++next_;
-    // Whoever is due behind a request that waited for a slot has waited too.
-    head_waited_ = head_waited_ && next_ < options_.intended.size() && options_.intended[next_] <= now;
+  for (; next_ < options_.intended.size() && options_.intended[next_] <= now; ++next_) {
+    if (expired(now)) continue;
+    if (!has_slot()) return;
+    const TimeNs intended = options_.intended[next_];
+    due.push_back({static_cast<std::uint32_t>(next_), intended, intended < full_until_});
+    ++in_flight_;
+    ++issued_;
   }
 }
 
@@ -58,6 +51,7 @@ TimeNs Pacer::next_deadline() const {
 
 void Pacer::on_finished(TimeNs now) {
   TS_CHECK(in_flight_ > 0, "a request finished that was not in flight");
+  if (!has_slot()) full_until_ = now;
   --in_flight_;
   if (options_.closed_loop) free_slots_.push_back(now);
 }

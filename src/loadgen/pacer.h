@@ -55,7 +55,7 @@ class Pacer {
 
   PacerOptions options_;
   std::size_t next_ = 0;
-  bool head_waited_ = false;
+  TimeNs full_until_ = INT64_MIN;  // when a slot last became free after all had been taken
   std::uint32_t in_flight_ = 0;
   std::uint64_t issued_ = 0;
   bool stopped_ = false;

@@ -128,12 +128,14 @@ class Runner::Impl {
   }
 
   void send_warmups() {
+    if (warmup_done_) return;
     while (!stop_warmup_ && next_warmup_ < warm_specs_.size() && warm_in_flight_ < options_.warmup_concurrency) {
       Slot& slot = take_slot(warm_specs_[next_warmup_++], true);
       ++warm_in_flight_;
       slot.ticket = target_.submit(*slot.spec, slot);
     }
-    if (warm_in_flight_ == 0) loop_.stop();
+    warmup_done_ = warm_in_flight_ == 0;
+    if (warmup_done_) loop_.stop();
   }
 
   void on_warmup_end(const runtime::Outcome& outcome) {
@@ -395,7 +397,7 @@ class Runner::Impl {
   std::uint32_t warm_in_flight_ = 0;
   std::uint32_t refused_in_a_row_ = 0;
   std::uint64_t open_records_ = 0;
-  bool stop_warmup_ = false, stop_now_ = false, write_failed_ = false;
+  bool warmup_done_ = false, stop_warmup_ = false, stop_now_ = false, write_failed_ = false;
   TimeNs t0_ = 0, armed_ = kNever, last_end_ = kUnknownTime, last_change_ = 0;
   TimerId timer_;
   double in_flight_area_ = 0;

@@ -33,7 +33,7 @@ struct TensorView {
   DType dtype = DType::other;
   std::string dtype_name;             ///< the file's own word, e.g. "Q4_K" for `other`
   std::vector<std::uint64_t> shape;   ///< row-major
-  std::span<const std::byte> data;
+  std::span<const std::byte> data;    ///< aligned to the size of its elements
 };
 
 /// Llama family. Zero means: not stated.
@@ -50,6 +50,10 @@ struct ModelConfig {
   TokenId bos_token_id = kNoToken;
   std::vector<TokenId> eos_token_ids;
   std::string torch_dtype;
+  /// The kind of RoPE scaling asked for ("llama3", "linear", "yarn", ...), empty for none: what the engine must refuse by name.
+  std::string rope_scaling;
+  std::uint32_t rope_dim = 0;         ///< rotated elements of a head; zero: all of them
+  std::string hidden_act;             ///< "silu" for Llama; empty when not stated
 };
 
 /// One GGUF metadata value. Arrays of numbers are widened to int64 or double.

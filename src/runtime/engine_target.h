@@ -20,7 +20,9 @@ class PromptEncoder {
   virtual Result<std::vector<TokenId>> encode(const RequestSpec& request) const = 0;
 };
 
-/// `encoder` may be null when every prompt is token ids. `engine_loop` is the loop that `engine` runs on.
+/// The target borrows all of them and is destroyed before them, on the client loop's thread; with two loops the engine loop
+/// then still runs, or never runs again. A refused request ends with `http_status` 400, as the server would answer it.
+/// Text that a sequence's end sets free comes as an event with 0 tokens. `encoder` may be null when every prompt is token ids. `engine_loop` is the loop that `engine` runs on.
 std::unique_ptr<Target> make_engine_target(TargetInfo info, EngineLoop& engine, Loop& engine_loop, Loop& client_loop,
                                            const PromptEncoder* encoder);
 

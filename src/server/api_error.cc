@@ -37,10 +37,14 @@ const StatusName& name_of(int status) {
 ApiError to_api_error(const Error& error) {
   switch (error.kind) {
     case ErrorKind::usage:
-    case ErrorKind::too_large: return {400, error.message, error.param};
-    case ErrorKind::not_found: return {404, error.message, error.param};
-    case ErrorKind::busy: return {429, error.message, error.param};
-    default: return {500, error.message, error.param};
+    case ErrorKind::too_large:
+      return {400, error.message, error.param};
+    case ErrorKind::not_found:
+      return {404, error.message, error.param};
+    case ErrorKind::busy:
+      return {429, error.message, error.param};
+    default:
+      return {500, error.message, error.param};
   }
 }
 

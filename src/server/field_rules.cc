@@ -8,7 +8,8 @@ constexpr std::string_view kNoGuides = "constrained decoding is not built; leave
 constexpr std::string_view kNoLogprobs = "log probabilities are not kept; leave it out";
 constexpr std::string_view kNoPenalties = "penalties are not built; leave it at its neutral value";
 constexpr std::string_view kNoMedia = "this server takes and gives text only; leave it out";
-constexpr std::string_view kNoTemplates = "chat formats are built in (--chat-template-family of the server); leave it out";
+constexpr std::string_view kNoTemplates =
+    "chat formats are built in (--chat-template-family of the server); leave it out";
 constexpr std::string_view kNoTransfer = "KV transfer between servers is not built; leave it out";
 constexpr std::string_view kOneAnswer = "one answer per prompt; send the request several times, or a list of prompts";
 

@@ -1,7 +1,8 @@
-// The fields of OpenAI's and vLLM's requests that this server does not act on, and the values at which they ask for nothing.
+// The fields of OpenAI's and vLLM's requests that this server does not act on, and the values at which they ask for
+// nothing.
 //
-// Common clients send many fields at neutral values (`"n":1`, `"logprobs":null`, `"store":false`); those pass. At any other value
-// such a field is refused by name, because ignoring it would answer another question than the one asked.
+// Common clients send many fields at neutral values (`"n":1`, `"logprobs":null`, `"store":false`); those pass. At any
+// other value such a field is refused by name, because ignoring it would answer another question than the one asked.
 #pragma once
 
 #include <span>
@@ -12,14 +13,14 @@
 namespace tokenstone::server {
 
 enum class Neutral {
-  only_null,   ///< null alone (always neutral)
+  only_null,  ///< null alone (always neutral)
   zero,
   one,
   is_false,
   is_true,
-  empty,       ///< "", [] or {}
-  text_format, ///< {"type":"text"}
-  anything,    ///< only describes the request; kept out of the answer
+  empty,        ///< "", [] or {}
+  text_format,  ///< {"type":"text"}
+  anything,     ///< only describes the request; kept out of the answer
 };
 
 struct ForeignField {

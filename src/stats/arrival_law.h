@@ -1,9 +1,9 @@
-// Does a schedule follow the law it was asked to follow? Kolmogorov-Smirnov tests of gaps, and the index of dispersion of
-// counts.
+// Does a schedule follow the law it was asked to follow? Kolmogorov-Smirnov tests of gaps, and the index of dispersion
+// of counts.
 //
-// Ownership: plain functions. Threads: any. Units: any, the same for values and parameters. Failure: preconditions only.
-// Sources: the limiting distribution after Kolmogorov 1933 with Stephens's correction for finite samples (JASA 69, 1974);
-// the incomplete gamma function by its series and by Lentz's continued fraction.
+// Ownership: plain functions. Threads: any. Units: any, the same for values and parameters. Failure: preconditions
+// only. Sources: the limiting distribution after Kolmogorov 1933 with Stephens's correction for finite samples (JASA
+// 69, 1974); the incomplete gamma function by its series and by Lentz's continued fraction.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +33,8 @@ double gamma_distribution(double shape, double x);
 double kolmogorov_p_value(double d, std::uint64_t count);
 
 /// Variance over mean of the counts in windows [0, w), [w, 2w), ... up to `end` (whole windows only): 1 for a Poisson
-/// process, 0 for a constant one, above 1 for bursts. Times must ascend and not be negative. 0 without events or with fewer
-/// than two windows.
+/// process, 0 for a constant one, above 1 for bursts. Times must ascend and not be negative. 0 without events or with
+/// fewer than two windows.
 double index_of_dispersion(std::span<const TimeNs> times, TimeNs window, TimeNs end);
 
 /// Seconds from zero to the first time and between neighbours: what a schedule's law speaks of.

@@ -1,11 +1,12 @@
-// Counts of non-negative integers in bins whose width grows with the value: three significant digits from 0 to 2^63 - 1 in a
-// fixed half megabyte, so that nothing ever falls outside. For streams too long to be kept; a Sample is exact.
+// Counts of non-negative integers in bins whose width grows with the value: three significant digits from 0 to 2^63 - 1
+// in a fixed half megabyte, so that nothing ever falls outside. For streams too long to be kept; a Sample is exact.
 //
 // Values below 2048 have a bin each. Above, every power of two is cut into 1024 bins: a value v with its highest bit at
-// position p >= 11 falls into a bin of width 2^(p - 10), less than v / 1024. Example: 3000 (p = 11) shares a bin with 3001.
-// Idea after HdrHistogram (Gil Tene).
+// position p >= 11 falls into a bin of width 2^(p - 10), less than v / 1024. Example: 3000 (p = 11) shares a bin with
+// 3001. Idea after HdrHistogram (Gil Tene).
 //
-// Ownership: owns its bins. Threads: one at a time. Units: the caller's. Failure: negative values are a programmer's error.
+// Ownership: owns its bins. Threads: one at a time. Units: the caller's. Failure: negative values are a programmer's
+// error.
 #pragma once
 
 #include <cstdint>

@@ -13,8 +13,9 @@ namespace tokenstone::stats {
 inline constexpr std::uint64_t kSamplesBeyond = 10;
 
 struct Quantile {
-  double value = 0;          ///< 0 for an empty sample
-  bool available = false;    ///< at least one sample lies beyond it (for the smallest and the largest: one sample is there)
+  double value = 0;  ///< 0 for an empty sample
+  bool available =
+      false;  ///< at least one sample lies beyond it (for the smallest and the largest: one sample is there)
   bool reliable = false;     ///< at least kSamplesBeyond samples lie beyond it
   std::uint64_t beyond = 0;  ///< samples that lie beyond it: floor(n x min(q, 1 - q))
   std::uint64_t needed = 0;  ///< sample size that makes it reliable; 0: no size does (q is 0 or 1)

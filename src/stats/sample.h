@@ -2,8 +2,8 @@
 //
 // Ownership: a Sample owns its values. Threads: one at a time, reading too (the first quantile sorts).
 // Units: those of the values. Failure: none; an empty sample has zeros and unavailable quantiles.
-// The spread is computed by Welford's update (Technometrics 4, 1962): sums of squares lose all digits when the values are
-// large against their spread, as nanosecond clocks are.
+// The spread is computed by Welford's update (Technometrics 4, 1962): sums of squares lose all digits when the values
+// are large against their spread, as nanosecond clocks are.
 #pragma once
 
 #include <cstdint>

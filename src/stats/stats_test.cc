@@ -19,8 +19,8 @@ Sample ramp(int count) {
 
 TEST(Quantile, FollowsNumPysLinearRule) {
   const Sample sample(std::vector<double>{40, 10, 30, 20});
-  EXPECT_DOUBLE_EQ(sample.quantile(0.5).value, 25);           // position 1.5
-  EXPECT_DOUBLE_EQ(sample.quantile(0.25).value, 17.5);        // position 0.75
+  EXPECT_DOUBLE_EQ(sample.quantile(0.5).value, 25);             // position 1.5
+  EXPECT_DOUBLE_EQ(sample.quantile(0.25).value, 17.5);          // position 0.75
   EXPECT_DOUBLE_EQ(sample.quantile(0.9).value, 30 + 0.7 * 10);  // position 2.7
   EXPECT_DOUBLE_EQ(sample.quantile(0).value, 10);
   EXPECT_DOUBLE_EQ(sample.quantile(1).value, 40);
@@ -148,7 +148,8 @@ TEST(LogHistogram, HoldsThreeDigitsAndDropsNothing) {
 
 TEST(LogHistogram, TakesEveryNonNegativeValue) {
   LogHistogram histogram;
-  for (const std::int64_t value : {std::int64_t{0}, std::int64_t{2047}, std::int64_t{2048}, INT64_MAX}) histogram.add(value);
+  for (const std::int64_t value : {std::int64_t{0}, std::int64_t{2047}, std::int64_t{2048}, INT64_MAX})
+    histogram.add(value);
   EXPECT_EQ(histogram.count(), 4u);
   EXPECT_EQ(histogram.quantile(0), 0);
   EXPECT_EQ(histogram.quantile(0.5), 2047);

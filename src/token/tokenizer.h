@@ -52,7 +52,10 @@ using TokenizerPtr = std::shared_ptr<const Tokenizer>;
 /// A tokenizer.json, a tokenizer.model, a GGUF file, or a folder that holds one of them.
 Result<TokenizerPtr> load_tokenizer(const std::filesystem::path& path);
 Result<TokenizerPtr> tokenizer_from_gguf(const modelfile::ModelFile& model);
-/// For built-in shapes.
+/// For built-in shapes. Every id, the three specials too, gives non-empty ASCII text under every option; ids 0 to 255 are bytes,
+/// the last three <|endoftext|>, <|im_start|> and <|im_end|> (the end of text), the others words with a blank before them, for which
+/// encode(decode(ids)) == ids. Precondition: vocab_size >= kBuiltinLeastVocabulary.
+inline constexpr std::size_t kBuiltinLeastVocabulary = 260;
 TokenizerPtr builtin_tokenizer(std::size_t vocab_size);
 
 /// Tokens of one sequence into text, piece by piece: only whole characters come out; bytes that can never become one come
@@ -64,8 +67,10 @@ class StreamDecoder {
     bool stopped = false;
     std::string stop_reason;
   };
-  /// `continues_prompt`: the sequence goes on after a prompt, so a leading blank belongs to the text.
-  StreamDecoder(TokenizerPtr tokenizer, std::vector<std::string> stop, bool include_stop, bool skip_special);
+  /// `continues_prompt`: the sequence goes on after a prompt, so a leading blank belongs to the text; else it is removed as
+  /// decode() does. Empty stop strings are left out. The stop string that ends first counts, whatever the cuts between tokens.
+  StreamDecoder(TokenizerPtr tokenizer, std::vector<std::string> stop, bool include_stop, bool skip_special,
+                bool continues_prompt = true);
   Piece push(TokenId id);
   /// What is left: held-back text and an unfinished character (as U+FFFD).
   std::string finish();
@@ -75,6 +80,7 @@ class StreamDecoder {
   std::vector<std::string> stop_;
   bool include_stop_;
   bool skip_special_;
+  bool strip_blank_;     ///< the first blank is still to be removed
   std::string bytes_;    ///< an unfinished character
   std::string pending_;  ///< decoded, held back
   bool stopped_ = false;
@@ -91,7 +97,8 @@ std::string_view to_string(ChatFamily family);
 Result<ChatFamily> parse_chat_family(std::string_view name);
 /// Recognises a Jinja template; an empty source gives ChatML.
 Result<ChatFamily> recognise_chat_template(std::string_view jinja);
-/// The prompt text for these turns, ending where the assistant's answer begins.
+/// The prompt text for these turns, ending where the assistant's answer begins. Without the begin-of-text token: encode it with
+/// add_special and parse_special both on. Roles that the family does not know, and an order that it cannot express, are refused.
 Result<std::string> render_chat(ChatFamily family, std::span<const ChatTurn> turns);
 
 }  // namespace tokenstone::token

@@ -47,7 +47,8 @@ std::vector<TimeNs> by_count(const ArrivalOptions& options, std::uint64_t count)
   return times;
 }
 
-void append_by_duration(std::vector<TimeNs>& times, TimeNs start, TimeNs length, double rate, UnitGaps gaps, std::uint64_t most) {
+void append_by_duration(std::vector<TimeNs>& times, TimeNs start, TimeNs length, double rate, UnitGaps gaps,
+                        std::uint64_t most) {
   double now = 0;
   while (times.size() < most) {
     now += gaps.next() / rate;
@@ -92,21 +93,26 @@ std::vector<TimeNs> by_trace(const ArrivalOptions& options) {
 
 Status validate_rate(double rate, std::string_view flag) {
   if (rate > 0 && !std::isnan(rate)) return {};
-  return usage_error(fmt::format("{} must be greater than 0 (or inf: all at once), found {}", flag, rate), std::string(flag));
+  return usage_error(fmt::format("{} must be greater than 0 (or inf: all at once), found {}", flag, rate),
+                     std::string(flag));
 }
 
 Status validate_size(double requests, double seconds) {
   if (requests > kMostRequests)
-    return usage_error(fmt::format("the schedule would have {:.3g} requests; at most {:.0f} are planned: lower the rate, "
-                                   "the duration or --num-prompts", requests, kMostRequests));
+    return usage_error(
+        fmt::format("the schedule would have {:.3g} requests; at most {:.0f} are planned: lower the rate, "
+                    "the duration or --num-prompts",
+                    requests, kMostRequests));
   if (seconds > kLongestSeconds)
-    return usage_error(fmt::format("the schedule would last {:.3g} s; raise --request-rate", seconds), "--request-rate");
+    return usage_error(fmt::format("the schedule would last {:.3g} s; raise --request-rate", seconds),
+                       "--request-rate");
   return {};
 }
 
 Status validate_random(const ArrivalOptions& o) {
   TS_TRY_STATUS(validate_rate(o.rate, "--request-rate"));
-  if (std::isinf(o.rate)) return usage_error("a finite --request-rate is needed for this arrival law, found inf", "--request-rate");
+  if (std::isinf(o.rate))
+    return usage_error("a finite --request-rate is needed for this arrival law, found inf", "--request-rate");
   if (!o.count && !o.duration) return usage_error("--num-prompts or --duration must say how long the load lasts");
   const double seconds = o.duration ? to_seconds(*o.duration) : static_cast<double>(*o.count) / o.rate;
   const double requests = o.count ? static_cast<double>(*o.count) : o.rate * seconds;
@@ -130,33 +136,45 @@ Status validate_stages(const ArrivalOptions& o) {
 
 std::string_view to_string(ArrivalKind kind) {
   switch (kind) {
-    case ArrivalKind::burst: return "all at once";
-    case ArrivalKind::constant: return "constant";
-    case ArrivalKind::gamma: return "gamma";
-    case ArrivalKind::stages: return "stages";
-    case ArrivalKind::trace: return "trace";
-    case ArrivalKind::closed_loop: return "closed loop";
+    case ArrivalKind::burst:
+      return "all at once";
+    case ArrivalKind::constant:
+      return "constant";
+    case ArrivalKind::gamma:
+      return "gamma";
+    case ArrivalKind::stages:
+      return "stages";
+    case ArrivalKind::trace:
+      return "trace";
+    case ArrivalKind::closed_loop:
+      return "closed loop";
   }
   return "";
 }
 
 Status ArrivalOptions::validate() const {
   if (std::isnan(burstiness) || burstiness <= 0)
-    return usage_error(fmt::format("--burstiness must be greater than 0 (1: Poisson, inf: constant), found {}", burstiness),
-                       "--burstiness");
+    return usage_error(
+        fmt::format("--burstiness must be greater than 0 (1: Poisson, inf: constant), found {}", burstiness),
+        "--burstiness");
   if (duration && *duration <= 0) return usage_error("--duration must be greater than 0, e.g. 60s", "--duration");
   switch (kind) {
     case ArrivalKind::constant:
-    case ArrivalKind::gamma: return validate_random(*this);
-    case ArrivalKind::stages: return validate_stages(*this);
+    case ArrivalKind::gamma:
+      return validate_random(*this);
+    case ArrivalKind::stages:
+      return validate_stages(*this);
     case ArrivalKind::trace:
       if (std::isfinite(speedup) && speedup > 0) return {};
       return usage_error(fmt::format("--speedup must be a number greater than 0, found {}", speedup), "--speedup");
     case ArrivalKind::burst:
       if (count) return validate_size(static_cast<double>(*count), 0);
-      return usage_error("--request-rate inf with --duration alone has no end of requests: add --max-concurrency, "
-                         "or give a finite --request-rate", "--request-rate");
-    case ArrivalKind::closed_loop: return count ? validate_size(static_cast<double>(*count), 0) : Status{};
+      return usage_error(
+          "--request-rate inf with --duration alone has no end of requests: add --max-concurrency, "
+          "or give a finite --request-rate",
+          "--request-rate");
+    case ArrivalKind::closed_loop:
+      return count ? validate_size(static_cast<double>(*count), 0) : Status{};
   }
   return {};
 }
@@ -174,7 +192,9 @@ Result<std::vector<Stage>> parse_stages(std::string_view text) {
     const auto length = halves.size() == 2 ? parse_duration(halves[1]) : std::nullopt;
     if (!rate || !length || !(*rate > 0) || std::isinf(*rate) || *length <= 0)
       return usage_error(fmt::format("--stages expects rate:length pairs such as 1:30s,5:30s,20:30s with both above 0, "
-                                     "found \"{}\"", trim(part)), "--stages");
+                                     "found \"{}\"",
+                                     trim(part)),
+                         "--stages");
     stages.push_back({*rate, *length});
   }
   return stages;
@@ -183,12 +203,17 @@ Result<std::vector<Stage>> parse_stages(std::string_view text) {
 std::vector<TimeNs> make_arrivals(const ArrivalOptions& options) {
   TS_CHECK(options.validate().has_value(), "arrival options are validated first");
   switch (options.kind) {
-    case ArrivalKind::burst: return std::vector<TimeNs>(*options.count, 0);
-    case ArrivalKind::closed_loop: return std::vector<TimeNs>(options.count.value_or(0), kUnknownTime);
-    case ArrivalKind::stages: return by_stages(options);
-    case ArrivalKind::trace: return by_trace(options);
+    case ArrivalKind::burst:
+      return std::vector<TimeNs>(*options.count, 0);
+    case ArrivalKind::closed_loop:
+      return std::vector<TimeNs>(options.count.value_or(0), kUnknownTime);
+    case ArrivalKind::stages:
+      return by_stages(options);
+    case ArrivalKind::trace:
+      return by_trace(options);
     case ArrivalKind::constant:
-    case ArrivalKind::gamma: break;
+    case ArrivalKind::gamma:
+      break;
   }
   return options.duration ? by_duration(options) : by_count(options, *options.count);
 }

@@ -42,12 +42,12 @@ struct Stage {
 struct ArrivalOptions {
   ArrivalKind kind = ArrivalKind::burst;
   double rate = std::numeric_limits<double>::infinity();
-  double burstiness = 1.0;              ///< infinity: constant
-  std::optional<std::uint64_t> count;   ///< with a duration as well: whichever ends first
+  double burstiness = 1.0;             ///< infinity: constant
+  std::optional<std::uint64_t> count;  ///< with a duration as well: whichever ends first
   std::optional<TimeNs> duration;
   std::vector<Stage> stages;
-  std::vector<TimeNs> trace;            ///< ascending, from zero (RequestSource::arrivals)
-  double speedup = 1.0;                 ///< trace: 2 plays it in half the time
+  std::vector<TimeNs> trace;  ///< ascending, from zero (RequestSource::arrivals)
+  double speedup = 1.0;       ///< trace: 2 plays it in half the time
   std::uint64_t seed = 0;
 
   Status validate() const;
@@ -63,8 +63,8 @@ Result<std::vector<Stage>> parse_stages(std::string_view text);
 /// Precondition: validate() passes.
 std::vector<TimeNs> make_arrivals(const ArrivalOptions& options);
 
-/// Instants as recorded -> ascending and counted from the earliest; `order[i]` is the row that comes i-th, rows with the same
-/// instant in the order they had.
+/// Instants as recorded -> ascending and counted from the earliest; `order[i]` is the row that comes i-th, rows with
+/// the same instant in the order they had.
 struct OrderedTrace {
   std::vector<TimeNs> times;
   std::vector<std::uint32_t> order;

@@ -82,8 +82,9 @@ Result<RangeRatio> parse_range_ratio(std::string_view text) {
     output = ratio_of(json["output"]);
   }
   if (input && output) return RangeRatio{*input, *output};
-  return usage_error(fmt::format("--random-range-ratio expects a number in [0, 1) or {{\"input\": r, \"output\": r}}, found {}",
-                                 text), "--random-range-ratio");
+  return usage_error(
+      fmt::format("--random-range-ratio expects a number in [0, 1) or {{\"input\": r, \"output\": r}}, found {}", text),
+      "--random-range-ratio");
 }
 
 LengthRange around(std::int64_t length, double ratio) {
@@ -94,7 +95,7 @@ LengthRange around(std::int64_t length, double ratio) {
 
 Lengths ChatLaw::draw(Rng& rng) const {
   Lengths drawn;
-  // About two draws in three pass the filter; a law that hardly ever does must not loop for ever.
+  // About nine draws in ten pass the filter; a law that hardly ever does must not loop for ever.
   for (int attempt = 0; attempt < 100; ++attempt) {
     drawn.input = std::llround(input_median * std::exp(input_sigma * rng.normal()));
     drawn.output = std::llround(output_median * std::exp(output_sigma * rng.normal()));
@@ -102,13 +103,16 @@ Lengths ChatLaw::draw(Rng& rng) const {
         drawn.input + drawn.output <= total_most)
       return drawn;
   }
-  return {std::clamp(drawn.input, input_least, input_most), std::clamp(drawn.output, output_least, total_most - input_most)};
+  return {std::clamp(drawn.input, input_least, input_most),
+          std::clamp(drawn.output, output_least, total_most - input_most)};
 }
 
 std::string describe(const ChatLaw& law) {
-  return fmt::format("sharegpt-law: lognormal, prompt median {} sigma {}, output median {} sigma {}; prompt {}-{}, output >= {}, "
-                     "total <= {}; random content", law.input_median, law.input_sigma, law.output_median, law.output_sigma,
-                     law.input_least, law.input_most, law.output_least, law.total_most);
+  return fmt::format(
+      "sharegpt-law: lognormal, prompt median {} sigma {}, output median {} sigma {}; prompt {}-{}, output >= {}, "
+      "total <= {}; random content",
+      law.input_median, law.input_sigma, law.output_median, law.output_sigma, law.input_least, law.input_most,
+      law.output_least, law.total_most);
 }
 
 }  // namespace tokenstone::workload

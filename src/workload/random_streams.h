@@ -1,8 +1,8 @@
 // Seeds of the workload's random dimensions, and the streams of its parts.
 //
 // Ownership: plain values. Threads: any. Failure: none.
-// Every part of a request has a stream that depends on the request's index alone: request 700 is the same whether 699 others
-// were made before it or none, in whatever order and on however many threads.
+// Every part of a request has a stream that depends on the request's index alone: request 700 is the same whether 699
+// others were made before it or none, in whatever order and on however many threads.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,9 @@ struct Seeds {
 };
 
 /// The stream of one index within a random dimension (`streams::lengths` ...). The dimension itself is index-free.
-constexpr std::uint64_t stream_of(std::uint64_t dimension, std::uint64_t index) { return dimension + ((index + 1) << 16); }
+constexpr std::uint64_t stream_of(std::uint64_t dimension, std::uint64_t index) {
+  return dimension + ((index + 1) << 16);
+}
 
 /// Another seed for another purpose of the same seed: the finaliser of SplitMix64 (Steele, Lea and Flood 2014).
 constexpr std::uint64_t mixed_seed(std::uint64_t seed, std::uint64_t purpose) {
