@@ -12,8 +12,10 @@ using namespace tokenstone;
 using bench::NullServerOptions;
 
 constexpr std::string_view kUsage =
-    "usage: null_server [--ttft 50ms] [--itl 10ms] [--tokens-per-event 1] [--events-per-write 1] [--output-tokens 0 (as asked)]\n"
-    "                   [--continuous-usage 0|1] [--host 127.0.0.1] [--port 0] [--pin CPU] [--behaviour stream|status|html|...]\n"
+    "usage: null_server [--ttft 50ms] [--itl 10ms] [--tokens-per-event 1] [--events-per-write 1] [--output-tokens 0 "
+    "(as asked)]\n"
+    "                   [--continuous-usage 0|1] [--host 127.0.0.1] [--port 0] [--pin CPU] [--behaviour "
+    "stream|status|html|...]\n"
     "                   [--status 503] [--fail-after-events 2]        behaviours: bench/null_server_lib.h\n";
 
 bool set_duration(std::string_view text, TimeNs& to) {
@@ -72,7 +74,8 @@ int main(int argc, char** argv) {
   int signal = 0;
   sigwait(&ending, &signal);
   const auto stats = (*server)->stats();
-  fmt::print("connections {} requests {} events {} abandoned {} lateness us p50 {:.1f} p99 {:.1f} max {:.1f}\n", stats.connections,
-             stats.requests, stats.events, stats.abandoned, stats.lateness_p50_us, stats.lateness_p99_us, stats.lateness_max_us);
+  fmt::print("connections {} requests {} events {} abandoned {} lateness us p50 {:.1f} p99 {:.1f} max {:.1f}\n",
+             stats.connections, stats.requests, stats.events, stats.abandoned, stats.lateness_p50_us,
+             stats.lateness_p99_us, stats.lateness_max_us);
   return 0;
 }

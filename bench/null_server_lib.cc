@@ -50,18 +50,21 @@ Asked read_request(const http::Request& request) {
   return asked;
 }
 
-void append_chunk(std::string& out, std::string_view bytes) { fmt::format_to(std::back_inserter(out), "{:x}\r\n{}\r\n", bytes.size(), bytes); }
+void append_chunk(std::string& out, std::string_view bytes) {
+  fmt::format_to(std::back_inserter(out), "{:x}\r\n{}\r\n", bytes.size(), bytes);
+}
 
 std::string simple_answer(int status, std::string_view type, std::string_view body, std::string_view more = {}) {
-  return fmt::format("HTTP/1.1 {} X\r\nContent-Type: {}\r\nContent-Length: {}\r\n{}\r\n{}", status, type, body.size(), more, body);
+  return fmt::format("HTTP/1.1 {} X\r\nContent-Type: {}\r\nContent-Length: {}\r\n{}\r\n{}", status, type, body.size(),
+                     more, body);
 }
 
 }  // namespace
 
 bool behaviour_from_string(std::string_view name, NullBehaviour& behaviour) {
-  static constexpr std::string_view kNames[] = {"stream", "status", "html", "json_error", "gzip", "empty", "never_answer",
-                                                "close_unanswered", "close_reused", "truncate", "reset", "stall", "error_event",
-                                                "malformed_event"};
+  static constexpr std::string_view kNames[] = {
+      "stream",           "status",       "html",     "json_error", "gzip",  "empty",       "never_answer",
+      "close_unanswered", "close_reused", "truncate", "reset",      "stall", "error_event", "malformed_event"};
   const auto found = std::find(std::begin(kNames), std::end(kNames), name);
   if (found == std::end(kNames)) return false;
   behaviour = static_cast<NullBehaviour>(found - std::begin(kNames));
@@ -135,7 +138,8 @@ void NullServer::Impl::run() {
 void NullServer::Impl::accept_all() {
   closed.clear();
   int error = 0;
-  for (Fd fd = platform::accept_connection(listener.get(), error); fd.valid(); fd = platform::accept_connection(listener.get(), error)) {
+  for (Fd fd = platform::accept_connection(listener.get(), error); fd.valid();
+       fd = platform::accept_connection(listener.get(), error)) {
     auto connection = std::make_unique<Connection>();
     connection->fd = std::move(fd);
     connection->id = next_id++;
@@ -177,7 +181,8 @@ void NullServer::Impl::take_request(Connection& connection) {
   ++connection.requests;
   if (request.path.ends_with("/completions")) return answer_generation(connection, request);
   if (request.path == "/v1/models") {
-    connection.out += simple_answer(200, "application/json", R"({"object":"list","data":[{"id":"null","object":"model","max_model_len":131072}]})");
+    connection.out += simple_answer(
+        200, "application/json", R"({"object":"list","data":[{"id":"null","object":"model","max_model_len":131072}]})");
   } else if (request.path == "/version") {
     connection.out += simple_answer(200, "application/json", R"({"version":"null-server"})");
   } else if (request.path == "/health" || request.path == "/reset_prefix_cache") {
@@ -198,8 +203,9 @@ void NullServer::Impl::answer_generation(Connection& connection, const http::Req
   const TimeNs now = loop->now();
   switch (options.behaviour) {
     case NullBehaviour::status:
-      connection.out += simple_answer(options.status, "application/json",
-                                      fmt::format(R"({{"error":{{"message":"as told","type":"test","code":{}}}}})", options.status));
+      connection.out +=
+          simple_answer(options.status, "application/json",
+                        fmt::format(R"({{"error":{{"message":"as told","type":"test","code":{}}}}})", options.status));
       return flush(connection);
     case NullBehaviour::html:
       connection.out += simple_answer(200, "text/html", "<html><body>data: starting</body></html>");
@@ -213,12 +219,15 @@ void NullServer::Impl::answer_generation(Connection& connection, const http::Req
     case NullBehaviour::empty:
       connection.out += simple_answer(200, "text/event-stream", "data: [DONE]\n\n");
       return flush(connection);
-    case NullBehaviour::never_answer: return;
-    case NullBehaviour::close_unanswered: return close(connection);
+    case NullBehaviour::never_answer:
+      return;
+    case NullBehaviour::close_unanswered:
+      return close(connection);
     case NullBehaviour::close_reused:
       if (connection.requests > 1) return close(connection);
       return start_stream(connection, now);
-    default: return start_stream(connection, now);
+    default:
+      return start_stream(connection, now);
   }
 }
 
@@ -238,7 +247,8 @@ void NullServer::Impl::send_events(Connection& connection) {
   const TimeNs late = loop->now() - connection.due;
   {
     const std::lock_guard lock(mutex);
-    if (lateness.size() < kKeptLateness) lateness.push_back(static_cast<std::int32_t>(std::min<TimeNs>(late, INT32_MAX)));
+    if (lateness.size() < kKeptLateness)
+      lateness.push_back(static_cast<std::int32_t>(std::min<TimeNs>(late, INT32_MAX)));
   }
   for (int i = 0; i < options.events_per_write && connection.tokens_sent < tokens_wanted(connection); ++i) {
     if (misbehave(connection)) return;
@@ -261,20 +271,27 @@ void NullServer::Impl::append_event(Connection& connection) {
   const bool last = connection.tokens_sent == wanted;
   std::string usage;
   if (options.continuous_usage) {
-    usage = fmt::format(R"(,"usage":{{"prompt_tokens":{},"completion_tokens":{},"total_tokens":{}}})", connection.asked.prompt_tokens,
-                        connection.tokens_sent, connection.asked.prompt_tokens + connection.tokens_sent);
+    usage = fmt::format(R"(,"usage":{{"prompt_tokens":{},"completion_tokens":{},"total_tokens":{}}})",
+                        connection.asked.prompt_tokens, connection.tokens_sent,
+                        connection.asked.prompt_tokens + connection.tokens_sent);
   }
   chunk.clear();
   const auto to = std::back_inserter(chunk);
   const char* finish = last ? "\"length\"" : "null";
   if (connection.asked.chat) {
-    fmt::format_to(to, "data: {{\"id\":\"chatcmpl-null-{}\",\"object\":\"chat.completion.chunk\",\"created\":1700000000,\"model\":\"null\","
-                       "\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\" @{}\"}},\"logprobs\":null,\"finish_reason\":{}}}]{}}}\n\n",
-                   connection.id, platform::monotonic_now(), finish, usage);
+    fmt::format_to(
+        to,
+        "data: "
+        "{{\"id\":\"chatcmpl-null-{}\",\"object\":\"chat.completion.chunk\",\"created\":1700000000,\"model\":\"null\","
+        "\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\" "
+        "@{}\"}},\"logprobs\":null,\"finish_reason\":{}}}]{}}}\n\n",
+        connection.id, platform::monotonic_now(), finish, usage);
   } else {
-    fmt::format_to(to, "data: {{\"id\":\"cmpl-null-{}\",\"object\":\"text_completion\",\"created\":1700000000,\"model\":\"null\","
-                       "\"choices\":[{{\"index\":0,\"text\":\" @{}\",\"logprobs\":null,\"finish_reason\":{}}}]{}}}\n\n",
-                   connection.id, platform::monotonic_now(), finish, usage);
+    fmt::format_to(
+        to,
+        "data: {{\"id\":\"cmpl-null-{}\",\"object\":\"text_completion\",\"created\":1700000000,\"model\":\"null\","
+        "\"choices\":[{{\"index\":0,\"text\":\" @{}\",\"logprobs\":null,\"finish_reason\":{}}}]{}}}\n\n",
+        connection.id, platform::monotonic_now(), finish, usage);
   }
   append_chunk(connection.out, chunk);
   const std::lock_guard lock(mutex);
@@ -295,7 +312,9 @@ bool NullServer::Impl::misbehave(Connection& connection) {
       platform::reset_on_close(connection.fd.get());
       close(connection);
       return true;
-    case NullBehaviour::stall: flush(connection); return true;
+    case NullBehaviour::stall:
+      flush(connection);
+      return true;
     case NullBehaviour::error_event:
       append_chunk(connection.out, "data: {\"error\":{\"message\":\"engine stopped\",\"code\":500}}\n\n");
       end_stream(connection);
@@ -303,16 +322,20 @@ bool NullServer::Impl::misbehave(Connection& connection) {
     case NullBehaviour::malformed_event:
       if (connection.events_sent == options.fail_after_events) append_chunk(connection.out, "data: {\"choices\":[\n\n");
       return false;
-    default: return false;
+    default:
+      return false;
   }
 }
 
 void NullServer::Impl::end_stream(Connection& connection) {
   const auto prompt = connection.asked.prompt_tokens;
-  append_chunk(connection.out,
-               fmt::format("data: {{\"id\":\"null\",\"object\":\"text_completion\",\"created\":1700000000,\"model\":\"null\",\"choices\":[],"
-                           "\"usage\":{{\"prompt_tokens\":{},\"completion_tokens\":{},\"total_tokens\":{}}}}}\n\n",
-                           prompt, connection.tokens_sent, prompt + connection.tokens_sent));
+  append_chunk(
+      connection.out,
+      fmt::format(
+          "data: "
+          "{{\"id\":\"null\",\"object\":\"text_completion\",\"created\":1700000000,\"model\":\"null\",\"choices\":[],"
+          "\"usage\":{{\"prompt_tokens\":{},\"completion_tokens\":{},\"total_tokens\":{}}}}}\n\n",
+          prompt, connection.tokens_sent, prompt + connection.tokens_sent));
   append_chunk(connection.out, "data: [DONE]\n\n");
   connection.out += "0\r\n\r\n";
   connection.streaming = false;
@@ -373,7 +396,9 @@ NullServerStats NullServer::stats() const {
   }
   if (sorted.empty()) return stats;
   std::sort(sorted.begin(), sorted.end());
-  const auto at = [&](double q) { return sorted[static_cast<std::size_t>(q * static_cast<double>(sorted.size() - 1))] * 1e-3; };
+  const auto at = [&](double q) {
+    return sorted[static_cast<std::size_t>(q * static_cast<double>(sorted.size() - 1))] * 1e-3;
+  };
   stats.lateness_p50_us = at(0.5);
   stats.lateness_p99_us = at(0.99);
   stats.lateness_max_us = at(1.0);

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/command.h"
+#include "app/flag_tables.h"
 #include "app/offline_engine.h"
 #include "base/rng.h"
 #include "base/text.h"
@@ -120,6 +121,11 @@ Status run(const LatencyFlags& f) {
 }
 
 }  // namespace
+
+FlagSet bench_latency_flag_table() {
+  static LatencyFlags unread;
+  return latency_flags(unread);
+}
 
 int run_bench_latency(const Args& args) {
   LatencyFlags f;

@@ -14,6 +14,7 @@
 #include "app/bench_target.h"
 #include "app/command.h"
 #include "app/engine_flags.h"
+#include "app/flag_tables.h"
 #include "base/text.h"
 #include "judge/verdict.h"
 #include "loadgen/progress.h"
@@ -261,13 +262,18 @@ Result<Args> replayed_args(const std::string& run, const Args& args) {
   return all;
 }
 
-Result<Session> parse_session(const Args& args, bool& helped) {
-  Session s;
+FlagSet bench_serve_flags(Session& s) {
   FlagSet flags("bench serve", "Puts load on a server with an OpenAI-compatible streaming API, on the embedded engine, or on the scheduler in virtual "
                                "time, and says how it did. Exit 0 passed, 1 wrong use, 2 an objective missed, 3 result not valid, 4 unreachable or interrupted.");
   add_bench_serve_flags(flags, s.options);
   add_engine_flags(flags, s.engine);
   add_foreign_engine_flags(flags);
+  return flags;
+}
+
+Result<Session> parse_session(const Args& args, bool& helped) {
+  Session s;
+  FlagSet flags = bench_serve_flags(s);
   TS_TRY(s.parsed, flags.parse(args));
   helped = s.parsed.help;
   if (helped) print(flags.help());
@@ -277,6 +283,11 @@ Result<Session> parse_session(const Args& args, bool& helped) {
 }
 
 }  // namespace
+
+FlagSet bench_serve_flag_table() {
+  static Session unread;
+  return bench_serve_flags(unread);
+}
 
 int run_bench_serve(const Args& args) {
   bool helped = false;

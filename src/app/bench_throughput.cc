@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/command.h"
+#include "app/flag_tables.h"
 #include "app/offline_engine.h"
 #include "base/text.h"
 #include "record/append_file.h"
@@ -152,6 +153,11 @@ Status run(const ThroughputFlags& f) {
 }
 
 }  // namespace
+
+FlagSet bench_throughput_flag_table() {
+  static ThroughputFlags unread;
+  return throughput_flags(unread);
+}
 
 int run_bench_throughput(const Args& args) {
   ThroughputFlags f;

@@ -28,7 +28,9 @@ void print(std::string_view text) {
 
 report::SummaryOptions summary_options(const ReportFlags& flags) {
   using Detail = report::SummaryOptions::Detail;
-  return {.detail = flags.quiet ? Detail::quiet : flags.full ? Detail::full : Detail::compact,
+  return {.detail = flags.quiet  ? Detail::quiet
+                    : flags.full ? Detail::full
+                                 : Detail::compact,
           .colour = report::wants_colour(isatty(STDOUT_FILENO) == 1, std::getenv("NO_COLOR"))};
 }
 
@@ -54,7 +56,8 @@ int report_run(const ReportFlags& flags) {
   const record::MetricSet metrics = record::compute_metrics(*run);
   const judge::Verdict verdict = judge::judge(*run, metrics);
   if (!flags.json.empty())
-    if (const Status written = write_text(flags.json, report::result_json(*run, metrics, verdict)); !written) return report_error(written.error());
+    if (const Status written = write_text(flags.json, report::result_json(*run, metrics, verdict)); !written)
+      return report_error(written.error());
   if (flags.json != "-") print(report::summary(*run, metrics, verdict, summary_options(flags)));
   return verdict.exit_code;
 }
@@ -76,7 +79,9 @@ int run_report(const Args& args) {
     return 0;
   }
   if (!flags.explain.empty()) return explain(flags.explain);
-  if (flags.run.empty()) return report_error({ErrorKind::usage, "report: expected a run folder, for instance: tokenstone report runs/0001", ""});
+  if (flags.run.empty())
+    return report_error(
+        {ErrorKind::usage, "report: expected a run folder, for instance: tokenstone report runs/0001", ""});
   return report_run(flags);
 }
 
@@ -93,8 +98,12 @@ int run_export(const Args& args) {
     return 0;
   }
   if (run.empty() || events.empty())
-    return report_error({ErrorKind::usage, "export: expected a run folder and what to export: tokenstone export runs/0001 --events csv", ""});
-  if (events != "csv") return report_error({ErrorKind::usage, fmt::format("export: --events: expected csv, found '{}'", events), "events"});
+    return report_error({ErrorKind::usage,
+                         "export: expected a run folder and what to export: tokenstone export runs/0001 --events csv",
+                         ""});
+  if (events != "csv")
+    return report_error(
+        {ErrorKind::usage, fmt::format("export: --events: expected csv, found '{}'", events), "events"});
   const auto text = store::events_csv(run);
   if (!text) return report_error(text.error());
   if (const Status written = write_text(output, *text); !written) return report_error(written.error());

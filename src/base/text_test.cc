@@ -10,7 +10,8 @@ namespace {
 TEST(ParseInt, TakesWholeTextsOnly) {
   EXPECT_EQ(parse_int("-42"), -42);
   EXPECT_EQ(parse_int("9223372036854775807"), INT64_MAX);
-  for (const auto* bad : {"", " 1", "1 ", "1.0", "0x10", "9223372036854775808", "+1"}) EXPECT_FALSE(parse_int(bad)) << bad;
+  for (const auto* bad : {"", " 1", "1 ", "1.0", "0x10", "9223372036854775808", "+1"})
+    EXPECT_FALSE(parse_int(bad)) << bad;
 }
 
 TEST(ParseDouble, KnowsInfButNotNan) {
@@ -54,8 +55,11 @@ TEST(FormatFigure, ThreeSignificantDigits) {
 
 TEST(ToValidUtf8, ReplacesWhatIsIllFormedAndKeepsTheRest) {
   EXPECT_EQ(to_valid_utf8("a\xC3\xA9\xE2\x82\xAC"), "a\xC3\xA9\xE2\x82\xAC");
-  EXPECT_EQ(to_valid_utf8("a\xFF" "b"), "a\xEF\xBF\xBD" "b");
-  EXPECT_EQ(to_valid_utf8("\xE2\x82"), "\xEF\xBF\xBD");          // cut off: one mark
+  EXPECT_EQ(to_valid_utf8("a\xFF"
+                          "b"),
+            "a\xEF\xBF\xBD"
+            "b");
+  EXPECT_EQ(to_valid_utf8("\xE2\x82"), "\xEF\xBF\xBD");                          // cut off: one mark
   EXPECT_EQ(to_valid_utf8("\xED\xA0\x80").find("\xED\xA0"), std::string::npos);  // a surrogate
 }
 

@@ -1,10 +1,14 @@
 // Virtual time: a heap of instants. `now()` moves only from one instant to the next, so a run of hours takes as long as
 // its events do, and the same input gives the same order of events.
 //
-// Ownership: callbacks live in slots and are destroyed when they have run or were cancelled; the loop outlives its users.
+// Ownership: callbacks live in slots and are destroyed when they have run or were cancelled; the loop outlives its
+// users.
+//
 // Threads: one; `post` from another thread is a programmer error. `watch` is not available.
-// Cost: `at` O(log n), `cancel` O(1) amortised: it empties the slot, and the heap drops its emptied entries once they are
-// the larger part of it.
+//
+// Cost: `at` O(log n), `cancel` O(1) amortised: it empties the slot, and the heap drops its emptied entries once they
+// are the larger part of it.
+//
 // Failure: none.
 #pragma once
 

@@ -1,7 +1,7 @@
 // The CPU as Executor: weights, KV memory, thread pool and forward pass behind the seam of the engine loop.
 //
-// Ownership: owns all of them; borrows the clock, which must outlive it. Threads: the engine loop's thread calls; the pool's
-// workers help. Times: read from the clock given by `set_clock`; without one they are zero. Failure: none.
+// Ownership: owns all of them; borrows the clock, which must outlive it. Threads: the engine loop's thread calls; the
+// pool's workers help. Times: read from the clock given by `set_clock`; without one they are zero. Failure: none.
 #pragma once
 
 #include <memory>

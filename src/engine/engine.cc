@@ -17,7 +17,8 @@ Status check_options(const EngineOptions& options) {
   return usage_error(join(lines, "; "), faults.front().param);
 }
 
-Result<sched::SchedulerConfig> scheduler_config(const EngineOptions& options, const ModelShape& shape, const KvPlan& kv) {
+Result<sched::SchedulerConfig> scheduler_config(const EngineOptions& options, const ModelShape& shape,
+                                                const KvPlan& kv) {
   TS_TRY(sched::SchedulerConfig config, sched::preset(options.variant));
   config.enable_prefix_caching = options.enable_prefix_caching;
   config.max_num_seqs = options.max_num_seqs;
@@ -71,13 +72,14 @@ double Engine::max_concurrency() const {
 std::vector<std::string> Engine::start_log() const {
   return {
       fmt::format("Model: {} ({} parameters{}), {}, {} thread{}, kernels {}", served_model_name(),
-                  format_count(static_cast<std::int64_t>(shape_.parameters())), random_weights_ ? ", random weights" : "",
-                  to_string(precision_), threads_, threads_ == 1 ? "" : "s",
+                  format_count(static_cast<std::int64_t>(shape_.parameters())),
+                  random_weights_ ? ", random weights" : "", to_string(precision_), threads_, threads_ == 1 ? "" : "s",
                   kernels::to_string(kernels::default_kernels().isa)),
-      fmt::format("KV cache memory: {} MiB in {} blocks of {} tokens", format_figure(static_cast<double>(kv_bytes_) / 1048576.0),
-                  format_count(num_blocks()), block_size()),
+      fmt::format("KV cache memory: {} MiB in {} blocks of {} tokens",
+                  format_figure(static_cast<double>(kv_bytes_) / 1048576.0), format_count(num_blocks()), block_size()),
       fmt::format("KV cache size: {} tokens", format_count(static_cast<std::int64_t>(kv_cache_tokens()))),
-      fmt::format("Maximum concurrency for {} tokens per request: {:.2f}x", format_count(max_model_len()), max_concurrency()),
+      fmt::format("Maximum concurrency for {} tokens per request: {:.2f}x", format_count(max_model_len()),
+                  max_concurrency()),
   };
 }
 

@@ -1,8 +1,8 @@
 // The embedded engine: a model, its tokenizer, scheduler, executor and output processor, sized and wired.
 //
-// Ownership: owns all of them; an EngineLoop made by `start` borrows from it and must go first. One EngineLoop at a time.
-// Threads: `create` and the const accessors anywhere; an EngineLoop's calls on its loop's thread.
-// Units: bytes, tokens, blocks. Failure: `create` gives an Error (usage) that names every bad option.
+// Ownership: owns all of them; an EngineLoop made by `start` borrows from it and must go first. One EngineLoop at a
+// time. Threads: `create` and the const accessors anywhere; an EngineLoop's calls on its loop's thread. Units: bytes,
+// tokens, blocks. Failure: `create` gives an Error (usage) that names every bad option.
 #pragma once
 
 #include <memory>

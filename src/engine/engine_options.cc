@@ -57,12 +57,15 @@ void check_numbers(const EngineOptions& options, Faults& faults) {
   faults.within("max-num-seqs", options.max_num_seqs, 1, kMaxBatch);
   faults.within("max-num-batched-tokens", options.max_num_batched_tokens, 1, kMaxBatch);
   if (options.max_num_batched_tokens < options.max_num_seqs)
-    faults.add("max-num-batched-tokens",
-               fmt::format("expected at least max-num-seqs, {}, so that each sequence gets its token, found {}; raise it or "
-                           "lower --max-num-seqs", options.max_num_seqs, options.max_num_batched_tokens));
+    faults.add(
+        "max-num-batched-tokens",
+        fmt::format("expected at least max-num-seqs, {}, so that each sequence gets its token, found {}; raise it or "
+                    "lower --max-num-seqs",
+                    options.max_num_seqs, options.max_num_batched_tokens));
   if (options.max_model_len && *options.max_model_len < 2)
     faults.add("max-model-len", fmt::format("expected at least 2 tokens, found {}", *options.max_model_len));
-  if (options.kv_cache_memory == 0) faults.add("kv-cache-memory", "expected a number of bytes above 0; the default is 256 MiB");
+  if (options.kv_cache_memory == 0)
+    faults.add("kv-cache-memory", "expected a number of bytes above 0; the default is 256 MiB");
   if (!options.enable_chunked_prefill)
     faults.add("enable-chunked-prefill", "whole-prompt prefill is not built yet; leave it on");
 }

@@ -22,8 +22,8 @@ TEST(EngineOptions, EveryBadFieldIsNamedAtOnce) {
   options.threads = 1000;
   std::vector<std::string> params;
   for (const Error& e : validate(options)) params.push_back(e.param);
-  EXPECT_EQ(params, (std::vector<std::string>{"dtype", "variant", "block-size", "threads", "max-num-seqs", "max-model-len",
-                                              "kv-cache-memory"}));
+  EXPECT_EQ(params, (std::vector<std::string>{"dtype", "variant", "block-size", "threads", "max-num-seqs",
+                                              "max-model-len", "kv-cache-memory"}));
 }
 
 TEST(EngineOptions, TheNearestNameIsGiven) {
@@ -89,8 +89,13 @@ TEST(ModelShape, OtherArchitecturesAndBadNumbersAreRefusedByName) {
   modelfile::ModelConfig config;
   config.architecture = "qwen2";
   EXPECT_NE(shape_from_config(config).error().message.find("qwen2"), std::string::npos);
-  config = {.architecture = "llama", .hidden_size = 64, .num_layers = 2, .num_heads = 8, .num_kv_heads = 3,
-            .intermediate_size = 33, .vocab_size = 10};
+  config = {.architecture = "llama",
+            .hidden_size = 64,
+            .num_layers = 2,
+            .num_heads = 8,
+            .num_kv_heads = 3,
+            .intermediate_size = 33,
+            .vocab_size = 10};
   const auto shape = shape_from_config(config);
   ASSERT_FALSE(shape.has_value());
   EXPECT_NE(shape.error().message.find("8 heads over 3"), std::string::npos);

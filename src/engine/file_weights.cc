@@ -19,24 +19,36 @@ using modelfile::TensorView;
 std::string hugging_face_name(Tensor tensor, std::uint32_t layer) {
   const auto in_layer = [&](std::string_view part) { return fmt::format("model.layers.{}.{}.weight", layer, part); };
   switch (tensor) {
-    case Tensor::embed: return "model.embed_tokens.weight";
-    case Tensor::q: return in_layer("self_attn.q_proj");
-    case Tensor::k: return in_layer("self_attn.k_proj");
-    case Tensor::v: return in_layer("self_attn.v_proj");
-    case Tensor::o: return in_layer("self_attn.o_proj");
-    case Tensor::gate: return in_layer("mlp.gate_proj");
-    case Tensor::up: return in_layer("mlp.up_proj");
-    case Tensor::down: return in_layer("mlp.down_proj");
-    case Tensor::attn_norm: return in_layer("input_layernorm");
-    case Tensor::ffn_norm: return in_layer("post_attention_layernorm");
-    case Tensor::final_norm: return "model.norm.weight";
-    case Tensor::head: return "lm_head.weight";
+    case Tensor::embed:
+      return "model.embed_tokens.weight";
+    case Tensor::q:
+      return in_layer("self_attn.q_proj");
+    case Tensor::k:
+      return in_layer("self_attn.k_proj");
+    case Tensor::v:
+      return in_layer("self_attn.v_proj");
+    case Tensor::o:
+      return in_layer("self_attn.o_proj");
+    case Tensor::gate:
+      return in_layer("mlp.gate_proj");
+    case Tensor::up:
+      return in_layer("mlp.up_proj");
+    case Tensor::down:
+      return in_layer("mlp.down_proj");
+    case Tensor::attn_norm:
+      return in_layer("input_layernorm");
+    case Tensor::ffn_norm:
+      return in_layer("post_attention_layernorm");
+    case Tensor::final_norm:
+      return "model.norm.weight";
+    case Tensor::head:
+      return "lm_head.weight";
   }
   return {};
 }
 
-constexpr std::array kLayerTensors = {Tensor::q,    Tensor::k,  Tensor::v,    Tensor::o,        Tensor::gate,
-                                      Tensor::up,   Tensor::down, Tensor::attn_norm, Tensor::ffn_norm};
+constexpr std::array kLayerTensors = {Tensor::q,  Tensor::k,    Tensor::v,         Tensor::o,       Tensor::gate,
+                                      Tensor::up, Tensor::down, Tensor::attn_norm, Tensor::ffn_norm};
 constexpr std::size_t kTensorKinds = 12;
 
 /// IEEE half precision; denormals and infinities included.
@@ -131,7 +143,8 @@ bool is_harmless(const ModelShape& shape, const std::string& name) {
 
 Error refusal(const ModelFile& file, const std::vector<std::string>& faults) {
   constexpr std::size_t kShown = 6;
-  std::vector<std::string> shown(faults.begin(), faults.begin() + static_cast<std::ptrdiff_t>(std::min(kShown, faults.size())));
+  std::vector<std::string> shown(faults.begin(),
+                                 faults.begin() + static_cast<std::ptrdiff_t>(std::min(kShown, faults.size())));
   if (faults.size() > kShown) shown.push_back(fmt::format("and {} more", faults.size() - kShown));
   return {ErrorKind::usage,
           fmt::format("{}: expected the tensors of a plain Llama, found: {}; use an unquantised Llama checkpoint",
@@ -141,13 +154,15 @@ Error refusal(const ModelFile& file, const std::vector<std::string>& faults) {
 
 }  // namespace
 
-Result<std::unique_ptr<WeightSource>> make_file_weights(const ModelShape& shape, std::shared_ptr<const ModelFile> file) {
+Result<std::unique_ptr<WeightSource>> make_file_weights(const ModelShape& shape,
+                                                        std::shared_ptr<const ModelFile> file) {
   auto weights = std::make_unique<FileWeights>(shape, file);
   std::vector<std::string> faults;
   std::set<std::string> known;
   weights->bind(faults, known);
   for (const auto& [name, view] : file->tensors)
-    if (!known.contains(name) && !is_harmless(shape, name)) faults.push_back(fmt::format("{} is not one of them", name));
+    if (!known.contains(name) && !is_harmless(shape, name))
+      faults.push_back(fmt::format("{} is not one of them", name));
   for (const std::string& name : file->unknown_tensors) faults.push_back(fmt::format("{} is not one of them", name));
   if (!faults.empty()) return std::unexpected(refusal(*file, faults));
   return weights;

@@ -222,14 +222,15 @@ void TypedForwardPass<T>::sample(Worker& worker, const sched::StepPlan& plan, sc
     const sched::PlanRow& row = plan.rows[batch_.samples[i].plan_row];
     const sched::SamplingParams& sampling = *row.sampling;
     float* logits = logits_ + i * vocab_stride_;
-    if (row.num_output_tokens < static_cast<std::uint32_t>(std::max(sampling.min_tokens, 0))) forbid_end(sampling, logits);
-    result.tokens[batch_.samples[i].plan_row] = samplers_[worker.index()].sample(
-        {logits, shape_.vocab}, {.temperature = sampling.temperature,
-                                 .top_p = sampling.top_p,
-                                 .top_k = sampling.top_k,
-                                 .min_p = sampling.min_p,
-                                 .seed = sampling.seed,
-                                 .position = row.first_position + row.tokens.size()});
+    if (row.num_output_tokens < static_cast<std::uint32_t>(std::max(sampling.min_tokens, 0)))
+      forbid_end(sampling, logits);
+    result.tokens[batch_.samples[i].plan_row] =
+        samplers_[worker.index()].sample({logits, shape_.vocab}, {.temperature = sampling.temperature,
+                                                                  .top_p = sampling.top_p,
+                                                                  .top_k = sampling.top_k,
+                                                                  .min_p = sampling.min_p,
+                                                                  .seed = sampling.seed,
+                                                                  .position = row.first_position + row.tokens.size()});
   }
 }
 

@@ -1,11 +1,11 @@
 // The forward pass of one step over a ragged batch, and the choice of the next tokens.
 //
-// Per layer: norm -> qkv -> (rotate, store K and V of the whole batch) | barrier | attention -> o -> norm -> gate+up with SiLU
-// -> down. K and V of all tokens are stored before any attention reads, so sequences of one step may share blocks. The residual
-// stream is float; the head is computed for the rows that sample only.
-// A row's result does not depend on what else is in the batch, on the number of threads, or on the block size.
-// Ownership: borrows weights, kernels and pool; owns the KV memory and scratch, which grows and is kept. Threads: one caller.
-// Failure: none.
+// Per layer: norm -> qkv -> (rotate, store K and V of the whole batch) | barrier | attention -> o -> norm -> gate+up
+// with SiLU
+// -> down. K and V of all tokens are stored before any attention reads, so sequences of one step may share blocks. The
+// residual stream is float; the head is computed for the rows that sample only. A row's result does not depend on what
+// else is in the batch, on the number of threads, or on the block size. Ownership: borrows weights, kernels and pool;
+// owns the KV memory and scratch, which grows and is kept. Threads: one caller. Failure: none.
 #pragma once
 
 #include <atomic>
@@ -33,13 +33,14 @@ class ForwardPass {
 
 struct ForwardOptions {
   std::uint32_t num_blocks = 0, block_size = 16;
-  const kernels::Kernels* kernels = nullptr;   ///< null: the default table
+  const kernels::Kernels* kernels = nullptr;  ///< null: the default table
 };
 
 template <class T>
 class TypedForwardPass final : public ForwardPass {
  public:
-  TypedForwardPass(const ModelShape& shape, Weights<T> weights, kernels::ThreadPool& pool, const ForwardOptions& options);
+  TypedForwardPass(const ModelShape& shape, Weights<T> weights, kernels::ThreadPool& pool,
+                   const ForwardOptions& options);
   void run(const sched::StepPlan& plan, const Clock* clock, sched::StepResult& result) override;
   std::span<const float> logits(std::size_t sampled_row) const override;
 
@@ -80,9 +81,9 @@ class TypedForwardPass final : public ForwardPass {
   Scratch<T> norm_memory_, query_memory_, attended_memory_, act_memory_;
   float *x_ = nullptr, *qkv_ = nullptr, *logits_ = nullptr;
   T *norm_ = nullptr, *query_ = nullptr, *attended_ = nullptr, *act_ = nullptr;
-  std::vector<kernels::Sampler> samplers_;   ///< one per worker
+  std::vector<kernels::Sampler> samplers_;  ///< one per worker
   // Shared within a step.
-  std::vector<std::atomic<std::uint32_t>> next_item_;   ///< per layer
+  std::vector<std::atomic<std::uint32_t>> next_item_;  ///< per layer
   std::atomic<std::uint32_t> next_sample_{0};
 };
 

@@ -60,14 +60,17 @@ Error unknown_model(const std::string& name) {
 /// Ids above the model's vocabulary would have no embedding.
 Status check_vocabulary(const LoadedModel& model) {
   if (model.tokenizer->vocab_size() <= model.shape.vocab) return {};
-  return usage_error(fmt::format("tokenizer {}: expected at most {} tokens, as the model has, found {}; use the model's own "
-                                 "tokenizer", model.tokenizer->name(), model.shape.vocab, model.tokenizer->vocab_size()),
-                     "tokenizer");
+  return usage_error(
+      fmt::format("tokenizer {}: expected at most {} tokens, as the model has, found {}; use the model's own "
+                  "tokenizer",
+                  model.tokenizer->name(), model.shape.vocab, model.tokenizer->vocab_size()),
+      "tokenizer");
 }
 
 void add_end_tokens(LoadedModel& model) {
   for (const TokenId id : model.tokenizer->eos())
-    if (std::find(model.shape.eos.begin(), model.shape.eos.end(), id) == model.shape.eos.end()) model.shape.eos.push_back(id);
+    if (std::find(model.shape.eos.begin(), model.shape.eos.end(), id) == model.shape.eos.end())
+      model.shape.eos.push_back(id);
 }
 
 }  // namespace

@@ -60,9 +60,7 @@ std::vector<std::string> faults(const ModelShape& s) {
 
 }  // namespace
 
-std::string_view to_string(Precision precision) {
-  return precision == Precision::float32 ? "float32" : "bfloat16";
-}
+std::string_view to_string(Precision precision) { return precision == Precision::float32 ? "float32" : "bfloat16"; }
 
 std::uint64_t ModelShape::parameters() const {
   const std::uint64_t h = hidden, q = std::uint64_t{heads} * head_dim, kv = std::uint64_t{kv_heads} * head_dim;
@@ -95,14 +93,17 @@ std::optional<ModelShape> find_builtin_shape(std::string_view name) {
 Result<ModelShape> shape_from_config(const modelfile::ModelConfig& config) {
   if (config.architecture != "llama")
     return usage_error(fmt::format("expected a model of the llama family, found '{}'; use a Llama, SmolLM or TinyLlama "
-                                   "checkpoint", config.architecture), "model");
+                                   "checkpoint",
+                                   config.architecture),
+                       "model");
   ModelShape shape;
   shape.name = config.name;
   shape.hidden = config.hidden_size;
   shape.layers = config.num_layers;
   shape.heads = config.num_heads;
   shape.kv_heads = config.num_kv_heads == 0 ? config.num_heads : config.num_kv_heads;
-  shape.head_dim = config.head_dim != 0 || config.num_heads == 0 ? config.head_dim : config.hidden_size / config.num_heads;
+  shape.head_dim =
+      config.head_dim != 0 || config.num_heads == 0 ? config.head_dim : config.hidden_size / config.num_heads;
   shape.ffn = config.intermediate_size;
   shape.vocab = config.vocab_size;
   shape.context = config.max_position_embeddings == 0 ? 2048 : config.max_position_embeddings;

@@ -25,11 +25,11 @@ constexpr std::size_t bytes_per_element(Precision precision) { return precision 
 struct ModelShape {
   std::string name;
   std::uint32_t hidden = 0, layers = 0, heads = 0, kv_heads = 0, head_dim = 0, ffn = 0, vocab = 0;
-  std::uint32_t context = 0;            ///< the model's own; built-in shapes: the most that the engine allows
+  std::uint32_t context = 0;  ///< the model's own; built-in shapes: the most that the engine allows
   float rms_eps = 1e-5f;
   double rope_theta = 10000.0;
-  bool tied_head = true;                ///< the embedding is the head
-  bool rope_interleaved = false;        ///< q and k rows stand for adjacent pairs in the file; undone at loading
+  bool tied_head = true;          ///< the embedding is the head
+  bool rope_interleaved = false;  ///< q and k rows stand for adjacent pairs in the file; undone at loading
   std::vector<TokenId> eos;
 
   std::uint32_t group() const { return heads / kv_heads; }

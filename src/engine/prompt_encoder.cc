@@ -17,7 +17,8 @@ Result<std::vector<TokenId>> TokenPromptEncoder::encode_text(std::string_view te
   return check_ids(tokenizer_->encode(text, {.add_special = true, .parse_special = false}));
 }
 
-/// A rendered template holds its special tokens as text; one that begins with the begin-of-text token gets no second one.
+/// A rendered template holds its special tokens as text; one that begins with the begin-of-text token gets no second
+/// one.
 Result<std::vector<TokenId>> TokenPromptEncoder::encode_chat(std::span<const token::ChatTurn> turns) const {
   if (!family_) return std::unexpected(family_.error());
   TS_TRY(const std::string text, token::render_chat(*family_, turns));
@@ -30,8 +31,9 @@ Result<std::vector<TokenId>> TokenPromptEncoder::encode_chat(std::span<const tok
 Result<std::vector<TokenId>> TokenPromptEncoder::check_ids(std::span<const TokenId> ids) const {
   for (const TokenId id : ids)
     if (id < 0 || static_cast<std::uint32_t>(id) >= vocab_)
-      return usage_error(fmt::format("expected token ids from 0 to {}, found {}; use the model's own tokenizer", vocab_ - 1, id),
-                         "prompt");
+      return usage_error(
+          fmt::format("expected token ids from 0 to {}, found {}; use the model's own tokenizer", vocab_ - 1, id),
+          "prompt");
   return std::vector<TokenId>(ids.begin(), ids.end());
 }
 

@@ -1,5 +1,6 @@
 // Prompt text and chat messages into token ids, as the model's own tokenizer and chat template have it.
-// Ownership: shares the tokenizer. Threads: any. Failure: an unknown chat template, or ids outside the vocabulary, as Error.
+// Ownership: shares the tokenizer. Threads: any. Failure: an unknown chat template, or ids outside the vocabulary, as
+// Error.
 #pragma once
 
 #include <span>

@@ -16,13 +16,14 @@ class RandomWeights final : public WeightSource {
       std::fill_n(out, n, 1.0f);
       return;
     }
-    const std::array<std::uint32_t, 2> key = {static_cast<std::uint32_t>(seed_), static_cast<std::uint32_t>(seed_ >> 32)};
+    const std::array<std::uint32_t, 2> key = {static_cast<std::uint32_t>(seed_),
+                                              static_cast<std::uint32_t>(seed_ >> 32)};
     const std::uint32_t stream = static_cast<std::uint32_t>(streams::weights) << 8 | static_cast<std::uint32_t>(tensor);
     const float step = half_width(tensor, n) / 32768.0f;
     for (std::size_t i = 0; i < n; i += kPerBlock) {
       const std::uint64_t block = row * ((n + kPerBlock - 1) / kPerBlock) + i / kPerBlock;
-      const auto words = philox4x32(
-          {static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32), layer, stream}, key);
+      const auto words =
+          philox4x32({static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32), layer, stream}, key);
       const std::size_t count = std::min(kPerBlock, n - i);
       for (std::size_t j = 0; j < count; ++j) {
         const auto bits = static_cast<std::int32_t>(words[j / 2] >> (j % 2 * 16) & 0xffffu);
@@ -51,17 +52,24 @@ TensorShape tensor_shape(const ModelShape& s, Tensor tensor) {
   const std::size_t q = std::size_t{s.heads} * s.head_dim, kv = std::size_t{s.kv_heads} * s.head_dim;
   switch (tensor) {
     case Tensor::embed:
-    case Tensor::head: return {s.vocab, s.hidden};
-    case Tensor::q: return {q, s.hidden};
+    case Tensor::head:
+      return {s.vocab, s.hidden};
+    case Tensor::q:
+      return {q, s.hidden};
     case Tensor::k:
-    case Tensor::v: return {kv, s.hidden};
-    case Tensor::o: return {s.hidden, q};
+    case Tensor::v:
+      return {kv, s.hidden};
+    case Tensor::o:
+      return {s.hidden, q};
     case Tensor::gate:
-    case Tensor::up: return {s.ffn, s.hidden};
-    case Tensor::down: return {s.hidden, s.ffn};
+    case Tensor::up:
+      return {s.ffn, s.hidden};
+    case Tensor::down:
+      return {s.hidden, s.ffn};
     case Tensor::attn_norm:
     case Tensor::ffn_norm:
-    case Tensor::final_norm: return {1, s.hidden};
+    case Tensor::final_norm:
+      return {1, s.hidden};
   }
   return {0, 0};
 }

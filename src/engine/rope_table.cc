@@ -14,8 +14,10 @@ void RopeTable::reserve(std::size_t max_position) {
   if (position > max_position) return;
   values_.reserve(2 * half_ * std::max(max_position + 1, 2 * position));
   for (; position <= max_position; ++position) {
-    for (const double f : frequencies_) values_.push_back(static_cast<float>(std::cos(static_cast<double>(position) * f)));
-    for (const double f : frequencies_) values_.push_back(static_cast<float>(std::sin(static_cast<double>(position) * f)));
+    for (const double f : frequencies_)
+      values_.push_back(static_cast<float>(std::cos(static_cast<double>(position) * f)));
+    for (const double f : frequencies_)
+      values_.push_back(static_cast<float>(std::sin(static_cast<double>(position) * f)));
   }
 }
 

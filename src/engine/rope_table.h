@@ -17,7 +17,7 @@ class RopeTable {
  private:
   std::size_t half_;
   std::vector<double> frequencies_;
-  std::vector<float> values_;    ///< [position][cos of each pair, sin of each pair]
+  std::vector<float> values_;  ///< [position][cos of each pair, sin of each pair]
 };
 
 }  // namespace tokenstone::engine

@@ -12,7 +12,7 @@ namespace tokenstone::engine {
 struct BatchToken {
   TokenId token;
   std::uint32_t position;
-  std::uint32_t block;       ///< where its K and V go
+  std::uint32_t block;  ///< where its K and V go
   std::uint32_t slot;
 };
 
@@ -24,7 +24,7 @@ struct AttentionItem {
 };
 
 struct SampleRow {
-  std::uint32_t batch_row;   ///< the sequence's last token
+  std::uint32_t batch_row;  ///< the sequence's last token
   std::uint32_t plan_row;
 };
 

@@ -1,5 +1,6 @@
 // Tokens of running sequences into text, one StreamDecoder each.
-// Ownership: shares the tokenizer. Threads: the engine loop's. Failure: none; `push` and `finish` of an unknown sequence stop.
+// Ownership: shares the tokenizer. Threads: the engine loop's. Failure: none; `push` and `finish` of an unknown
+// sequence stop.
 #pragma once
 
 #include <unordered_map>

@@ -31,8 +31,8 @@ class WeightSource {
   virtual void row(Tensor tensor, std::uint32_t layer, std::size_t row, float* out) const = 0;
 };
 
-/// Random numbers that keep activations near one, a function of (seed, tensor, place) alone: a layer's matrices have the
-/// variance 1/inputs, those that write to the residual stream 1/(2 layers) of it, as GPT-2's initialisation.
+/// Random numbers that keep activations near one, a function of (seed, tensor, place) alone: a layer's matrices have
+/// the variance 1/inputs, those that write to the residual stream 1/(2 layers) of it, as GPT-2's initialisation.
 std::unique_ptr<WeightSource> make_random_weights(const ModelShape& shape, std::uint64_t seed);
 
 /// Refuses missing, unknown and mis-shaped tensors and element types that are not floats, by name.

@@ -90,28 +90,30 @@ std::string serialized(const std::vector<AnswerRecord>& records) {
 }  // namespace
 
 std::string AnswerRecord::serialized() const {
-  // Text is shown with its borders; pieces that are not UTF-8 are made so, which keeps differing bytes different enough.
+  // Text is shown with its borders; pieces that are not UTF-8 are made so, which keeps differing bytes different
+  // enough.
   const auto valid = [](const std::vector<std::string>& list) {
     std::vector<std::string> out;
     for (const auto& item : list) out.push_back(to_valid_utf8(item));
     return out;
   };
-  const nlohmann::ordered_json json = {{"text", valid(text)},
-                                       {"reasoning", valid(reasoning)},
-                                       {"tool_calls", valid(tool_calls)},
-                                       {"failure", static_cast<int>(summary.failure)},
-                                       {"error", to_valid_utf8(summary.error)},
-                                       {"code", summary.error_code},
-                                       {"status", summary.http_status},
-                                       {"finish_reason", to_valid_utf8(summary.finish_reason)},
-                                       {"usage", {summary.usage.prompt_tokens, summary.usage.completion_tokens, summary.usage.cached_tokens}},
-                                       {"done", summary.done_seen},
-                                       {"events", summary.dispatched_events},
-                                       {"token_events", summary.token_events},
-                                       {"first_token_event", summary.first_token_event},
-                                       {"foreign", summary.foreign_events},
-                                       {"comments", summary.comment_lines},
-                                       {"reusable", reusable}};
+  const nlohmann::ordered_json json = {
+      {"text", valid(text)},
+      {"reasoning", valid(reasoning)},
+      {"tool_calls", valid(tool_calls)},
+      {"failure", static_cast<int>(summary.failure)},
+      {"error", to_valid_utf8(summary.error)},
+      {"code", summary.error_code},
+      {"status", summary.http_status},
+      {"finish_reason", to_valid_utf8(summary.finish_reason)},
+      {"usage", {summary.usage.prompt_tokens, summary.usage.completion_tokens, summary.usage.cached_tokens}},
+      {"done", summary.done_seen},
+      {"events", summary.dispatched_events},
+      {"token_events", summary.token_events},
+      {"first_token_event", summary.first_token_event},
+      {"foreign", summary.foreign_events},
+      {"comments", summary.comment_lines},
+      {"reusable", reusable}};
   return json.dump();
 }
 
@@ -138,8 +140,8 @@ std::vector<AnswerRecord> assemble_under_cuts(const AnswerInput& input, bool all
     const std::string got = serialized(assemble(input, cuts));
     if (got != expected && first_difference.empty()) first_difference = name + ": " + got + " instead of " + expected;
   };
-  const std::vector<std::size_t> sizes = all_cuts ? std::vector<std::size_t>{1, 2, 3, 5, 7, 64}
-                                                  : std::vector<std::size_t>{1, 4096, 16384, 65536};
+  const std::vector<std::size_t> sizes =
+      all_cuts ? std::vector<std::size_t>{1, 2, 3, 5, 7, 64} : std::vector<std::size_t>{1, 4096, 16384, 65536};
   for (const std::size_t size : sizes) check(every(size, total), "pieces of " + std::to_string(size));
   if (all_cuts) {
     for (std::size_t cut = 1; cut < total; ++cut) check({cut}, "cut at " + std::to_string(cut));

@@ -38,7 +38,8 @@ bool read_tool_calls(JsonCursor& json, ChoiceDelta& choice) {
   return json.array([&] {
     choice.tool_call = true;
     if (json.peek() != '{') return json.skip();
-    return json.object([&](std::string_view key) { return key == "function" ? read_function(json, choice) : json.skip(); });
+    return json.object(
+        [&](std::string_view key) { return key == "function" ? read_function(json, choice) : json.skip(); });
   });
 }
 

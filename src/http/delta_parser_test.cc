@@ -29,9 +29,11 @@ TEST(DeltaParser, ReadsChatAndCompletions) {
 
 TEST(DeltaParser, ReadsReasoningUnderBothNames) {
   DeltaParser parser;
-  EXPECT_EQ(parser.parse(R"({"choices":[{"delta":{"reasoning_content":"a","content":null}}]})").choices[0].reasoning, "a");
+  EXPECT_EQ(parser.parse(R"({"choices":[{"delta":{"reasoning_content":"a","content":null}}]})").choices[0].reasoning,
+            "a");
   EXPECT_EQ(parser.parse(R"({"choices":[{"delta":{"reasoning":"b"}}]})").choices[0].reasoning, "b");
-  EXPECT_EQ(parser.parse(R"({"choices":[{"delta":{"reasoning":"c","reasoning_content":"c"}}]})").choices[0].reasoning, "c");
+  EXPECT_EQ(parser.parse(R"({"choices":[{"delta":{"reasoning":"c","reasoning_content":"c"}}]})").choices[0].reasoning,
+            "c");
 }
 
 TEST(DeltaParser, ReadsToolCalls) {
@@ -40,10 +42,13 @@ TEST(DeltaParser, ReadsToolCalls) {
       R"({"choices":[{"delta":{"tool_calls":[{"index":0,"id":"c","type":"function","function":{"name":"f","arguments":""}}]}}]})");
   EXPECT_TRUE(named.choices[0].tool_call);
   EXPECT_EQ(named.choices[0].tool_text, "f");
-  EXPECT_EQ(parser.parse(R"({"choices":[{"delta":{"tool_calls":[{"function":{"arguments":"{\"a\""}}]}}]})").choices[0].tool_text,
+  EXPECT_EQ(parser.parse(R"({"choices":[{"delta":{"tool_calls":[{"function":{"arguments":"{\"a\""}}]}}]})")
+                .choices[0]
+                .tool_text,
             "{\"a\"");
   EXPECT_FALSE(parser.parse(R"({"choices":[{"delta":{"tool_calls":[]}}]})").choices[0].has_token());
-  EXPECT_FALSE(parser.parse(R"({"choices":[{"delta":{"tool_calls":null,"function_call":null}}]})").choices[0].has_token());
+  EXPECT_FALSE(
+      parser.parse(R"({"choices":[{"delta":{"tool_calls":null,"function_call":null}}]})").choices[0].has_token());
   EXPECT_TRUE(parser.parse(R"({"choices":[{"delta":{"function_call":{"name":"g"}}}]})").choices[0].has_token());
 }
 
@@ -77,7 +82,8 @@ TEST(DeltaParser, ForeignEventsAndWrongTypesAreIgnored) {
   EXPECT_EQ(parser.parse(R"({"type":"heartbeat"})").kind, Kind::foreign);
   EXPECT_EQ(parser.parse("[1,2]").kind, Kind::foreign);
   EXPECT_EQ(parser.parse(R"({"choices":null})").kind, Kind::foreign);
-  const auto& odd = parser.parse(R"({"choices":[7,{"index":"x","delta":[],"text":5,"finish_reason":{}}],"usage":"none"})");
+  const auto& odd =
+      parser.parse(R"({"choices":[7,{"index":"x","delta":[],"text":5,"finish_reason":{}}],"usage":"none"})");
   EXPECT_EQ(odd.kind, Kind::chunk);
   ASSERT_EQ(odd.choices.size(), 1u);
   EXPECT_FALSE(odd.choices[0].has_token());
@@ -93,17 +99,21 @@ TEST(DeltaParser, EscapesAreUndoneAndLoneSurrogatesReplaced) {
   EXPECT_EQ(text(R"(\ud83d)"), "\xEF\xBF\xBD");
   EXPECT_EQ(text(R"(\ude80x)"), "\xEF\xBF\xBDx");
   EXPECT_EQ(text(R"(\ud83d\n)"), "\xEF\xBF\xBD\n");
-  EXPECT_EQ(text(R"(\ud83d\u0041)"), "\xEF\xBF\xBD" "A");
+  EXPECT_EQ(text(R"(\ud83d\u0041)"),
+            "\xEF\xBF\xBD"
+            "A");
   EXPECT_EQ(text(R"(\ud83d\ud83d\ude80)"), "\xEF\xBF\xBD\xF0\x9F\x9A\x80");
 }
 
 TEST(DeltaParser, BrokenTextsAreMalformed) {
   DeltaParser parser;
-  for (const char* bad : {"", "{", "{\"a\":1", "{\"a\":1}}", "{\"a\":}", "{a:1}", "{\"a\":1,}", "[1,]", "\"x", "{\"a\":\"\n\"}", "{\"a\":01}",
-                          "{\"a\":1.}", "{\"a\":-}", "{\"a\":1e}", "{\"a\":tru}", "{\"a\":\"\\x\"}", "{\"a\":\"\\u12\"}", "hello", "{} x"}) {
+  for (const char* bad : {"", "{", "{\"a\":1", "{\"a\":1}}", "{\"a\":}", "{a:1}", "{\"a\":1,}", "[1,]", "\"x",
+                          "{\"a\":\"\n\"}", "{\"a\":01}", "{\"a\":1.}", "{\"a\":-}", "{\"a\":1e}", "{\"a\":tru}",
+                          "{\"a\":\"\\x\"}", "{\"a\":\"\\u12\"}", "hello", "{} x"}) {
     EXPECT_EQ(parser.parse(bad).kind, Kind::malformed) << bad;
   }
-  EXPECT_EQ(parser.parse(std::string(1000, '[') + std::string(1000, ']')).kind, Kind::malformed) << "deeper than the limit";
+  EXPECT_EQ(parser.parse(std::string(1000, '[') + std::string(1000, ']')).kind, Kind::malformed)
+      << "deeper than the limit";
   EXPECT_EQ(parser.parse(R"({"logprobs":[NaN,-Infinity,Infinity]})").kind, Kind::foreign) << "Python's numbers";
 }
 
@@ -116,12 +126,15 @@ bool strings_of(JsonCursor& json, std::string& all) {
       all.append(text).append("|");
       return true;
     }
-    case '{': return json.object([&](std::string_view key) {
-      all.append(key).append(":");
-      return strings_of(json, all);
-    });
-    case '[': return json.array([&] { return strings_of(json, all); });
-    default: return json.skip();
+    case '{':
+      return json.object([&](std::string_view key) {
+        all.append(key).append(":");
+        return strings_of(json, all);
+      });
+    case '[':
+      return json.array([&] { return strings_of(json, all); });
+    default:
+      return json.skip();
   }
 }
 
@@ -155,7 +168,8 @@ TEST(JsonCursor, AgreesWithTheLibraryOnMutatedTexts) {
     JsonCursor cursor(text, scratch.data());
     const bool whole = strings_of(cursor, got) && cursor.at_end();
     if (library.is_discarded() && whole) {
-      // The only texts that we take and the library does not: a lone surrogate, which it calls an error, and numbers too large.
+      // The only texts that we take and the library does not: a lone surrogate, which it calls an error, and numbers
+      // too large.
       EXPECT_TRUE(got.find("\xEF\xBF\xBD") != std::string::npos || text.find('e') != std::string::npos) << text;
       continue;
     }

@@ -7,7 +7,8 @@
 namespace tokenstone::http {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "special_byte finds the first byte by counting trailing zeros");
+static_assert(std::endian::native == std::endian::little,
+              "special_byte finds the first byte by counting trailing zeros");
 
 constexpr std::uint64_t kOnes = 0x0101010101010101;
 constexpr std::uint64_t kHighs = 0x8080808080808080;
@@ -158,28 +159,38 @@ bool JsonCursor::integer(std::int64_t& out) {
   }
   double value = 0;
   const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (!digits.empty() && parsed.ec == std::errc() && value > -9e18 && value < 9e18) out = static_cast<std::int64_t>(value);
+  if (!digits.empty() && parsed.ec == std::errc() && value > -9e18 && value < 9e18)
+    out = static_cast<std::int64_t>(value);
   return true;
 }
 
 bool JsonCursor::skip() {
   switch (peek()) {
     case '"': {
-      // The value is not wanted: its escapes are checked in place and undone in the scratch area, which is then given back.
+      // The value is not wanted: its escapes are checked in place and undone in the scratch area, which is then given
+      // back.
       char* const scratch = scratch_;
       std::string_view ignored;
       const bool whole = string(ignored);
       scratch_ = scratch;
       return whole;
     }
-    case '{': return object([this](std::string_view) { return skip(); });
-    case '[': return array([this] { return skip(); });
-    case 't': return literal("true");
-    case 'f': return literal("false");
-    case 'n': return literal("null");
-    case 'N': return literal("NaN");
-    case 'I': return literal("Infinity");
-    case '\0': return false;
+    case '{':
+      return object([this](std::string_view) { return skip(); });
+    case '[':
+      return array([this] { return skip(); });
+    case 't':
+      return literal("true");
+    case 'f':
+      return literal("false");
+    case 'n':
+      return literal("null");
+    case 'N':
+      return literal("NaN");
+    case 'I':
+      return literal("Infinity");
+    case '\0':
+      return false;
     default: {
       std::string_view digits;
       bool is_integer = false;

@@ -1,4 +1,5 @@
-// One forward pass over a JSON text: the reader of stream events, which takes a few fields out of many and must not allocate.
+// One forward pass over a JSON text: the reader of stream events, which takes a few fields out of many and must not
+// allocate.
 //
 // Why not the library: an event arrives 100,000 times a second in a buffer without padding, and a lone surrogate escape
 // (a server that cut a character in two) must become U+FFFD, which simdjson 3.0 reports as an error of the whole text.
@@ -18,7 +19,8 @@ class JsonCursor {
  public:
   static constexpr int kMaxDepth = 256;  ///< deeper texts count as broken
 
-  JsonCursor(std::string_view text, char* scratch) : at_(text.data()), end_(text.data() + text.size()), scratch_(scratch) {}
+  JsonCursor(std::string_view text, char* scratch)
+      : at_(text.data()), end_(text.data() + text.size()), scratch_(scratch) {}
 
   /// First byte of the next value or mark, after blanks; 0 at the end.
   char peek() {

@@ -21,7 +21,8 @@ Status check_header(const Header& header) {
   }
   const auto breaks_line = [](unsigned char c) { return (c < 0x20 && c != '\t') || c == 0x7f; };
   if (std::any_of(header.value.begin(), header.value.end(), breaks_line)) {
-    return usage_error(fmt::format("the value of header '{}' holds a control character; remove it", header.name), "header");
+    return usage_error(fmt::format("the value of header '{}' holds a control character; remove it", header.name),
+                       "header");
   }
   for (std::string_view own : {"host", "content-length", "transfer-encoding", "connection", "accept-encoding"}) {
     if (to_lower(header.name) == own) {
@@ -31,8 +32,8 @@ Status check_header(const Header& header) {
   return {};
 }
 
-std::string write_request(std::string_view method, const Url& url, std::string_view path, std::span<const Header> headers,
-                          std::string_view body) {
+std::string write_request(std::string_view method, const Url& url, std::string_view path,
+                          std::span<const Header> headers, std::string_view body) {
   std::string out;
   out.reserve(256 + body.size());
   out.append(method).append(" ").append(path).append(" HTTP/1.1\r\nHost: ").append(url.authority());

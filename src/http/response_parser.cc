@@ -11,10 +11,10 @@ struct ResponseParser::Impl {
   ResponseHandler* handler = nullptr;
   State state = State::waiting;
   bool keep_alive = false;
-  bool interim = false;       ///< a 1xx answer is being read
+  bool interim = false;  ///< a 1xx answer is being read
   std::string error;
   ResponseHead head;
-  std::string name, value;    ///< the header being read
+  std::string name, value;  ///< the header being read
   bool in_value = false;
 
   void end_header();

@@ -1,11 +1,11 @@
 // One HTTP/1.x response at a time: bytes in; head, body pieces and the end out. Framing by the http-parser library.
 //
-// Understands chunked bodies (extensions, trailers), Content-Length, bodies that end with the connection, 1xx answers in front
-// (skipped), and several responses on one connection: `feed` stops after one and says how much it took.
+// Understands chunked bodies (extensions, trailers), Content-Length, bodies that end with the connection, 1xx answers
+// in front (skipped), and several responses on one connection: `feed` stops after one and says how much it took.
 //
 // Ownership: borrows the handler, which outlives it; body views are valid during the call. Threads: one. Units: bytes.
-// Failure: `State::failed` with a reason for bytes that are not HTTP; `finish` (end of the connection) tells a whole answer from a
-// cut one by `State`.
+// Failure: `State::failed` with a reason for bytes that are not HTTP; `finish` (end of the connection) tells a whole
+// answer from a cut one by `State`.
 #pragma once
 
 #include <cstddef>

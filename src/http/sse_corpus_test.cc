@@ -1,5 +1,5 @@
-// The corpus of hand-made answers (../shared/sse-corpus): every file, under every cut that its rule names, must give the record
-// that expected.json states.
+// The corpus of hand-made answers (../shared/sse-corpus): every file, under every cut that its rule names, must give
+// the record that expected.json states.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -40,7 +40,8 @@ std::string differences(const json& expected, const AnswerRecord& record) {
   };
   compare("text_deltas", expected["text_deltas"].get<std::vector<std::string>>(), record.text);
   compare("finish_reason", text_or_empty(expected["finish_reason"]), record.summary.finish_reason);
-  compare("usage_prompt_tokens", number_or_unknown(expected["usage_prompt_tokens"]), record.summary.usage.prompt_tokens);
+  compare("usage_prompt_tokens", number_or_unknown(expected["usage_prompt_tokens"]),
+          record.summary.usage.prompt_tokens);
   compare("usage_completion_tokens", number_or_unknown(expected["usage_completion_tokens"]),
           record.summary.usage.completion_tokens);
   compare("success", expected["success"].get<bool>(), record.summary.failure == Failure::none);
@@ -94,9 +95,12 @@ AnswerInput input_of(const json& expected, std::string bytes) {
 
 TEST(SseCorpus, EveryFileUnderEveryCut) {
   const auto folder = tokenstone::testing::shared_file("sse-corpus");
-  // The corpus is reference material beside the project; the kinds of quirks it holds are tested in stream_assembler_test as well.
+  // The corpus is reference material beside the project; the kinds of quirks it holds are tested in
+  // stream_assembler_test as well.
   if (!folder) {
-    tokenstone::testing::report_check({.id = "spine.sse_corpus", .unit = "files", .target = kCorpusFiles,
+    tokenstone::testing::report_check({.id = "spine.sse_corpus",
+                                       .unit = "files",
+                                       .target = kCorpusFiles,
                                        .skipped = "../shared/sse-corpus is not there"});
     GTEST_SKIP() << "../shared/sse-corpus is not there";
   }
@@ -116,9 +120,13 @@ TEST(SseCorpus, EveryFileUnderEveryCut) {
     feedings += fed;
   }
   RecordProperty("feedings", static_cast<int>(feedings));
-  tokenstone::testing::report_check({.id = "spine.sse_corpus", .value = static_cast<double>(right),
-                                     .n = static_cast<double>(feedings), .unit = "files", .op = ">=",
-                                     .target = kCorpusFiles, .pass = right >= kCorpusFiles && right == files.size()});
+  tokenstone::testing::report_check({.id = "spine.sse_corpus",
+                                     .value = static_cast<double>(right),
+                                     .n = static_cast<double>(feedings),
+                                     .unit = "files",
+                                     .op = ">=",
+                                     .target = kCorpusFiles,
+                                     .pass = right >= kCorpusFiles && right == files.size()});
   EXPECT_EQ(right, files.size());
   EXPECT_EQ(files.size(), kCorpusFiles);
 }

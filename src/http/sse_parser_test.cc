@@ -24,15 +24,17 @@ using List = std::vector<std::string>;
 TEST(SseParser, ReadsTheExamplesOfTheStandard) {
   // The four examples of the standard's section on parsing.
   EXPECT_EQ(events_of("data: YHOO\ndata: +2\ndata: 10\n\n", 100), List({"|YHOO\n+2\n10"}));
-  EXPECT_EQ(events_of(": test stream\n\ndata: first event\nid: 1\n\ndata:second event\nid\n\ndata:  third event\n\n", 100),
-            List({"|first event", "|second event", "| third event"}));
+  EXPECT_EQ(
+      events_of(": test stream\n\ndata: first event\nid: 1\n\ndata:second event\nid\n\ndata:  third event\n\n", 100),
+      List({"|first event", "|second event", "| third event"}));
   EXPECT_EQ(events_of("data\n\ndata\ndata\n\ndata:", 100), List({"|", "|\n"}));
   EXPECT_EQ(events_of("data:test\n\ndata: test\n\n", 100), List({"|test", "|test"}));
 }
 
 TEST(SseParser, EventsDoNotDependOnTheBordersOfReads) {
-  const std::string bytes = "\xEF\xBB\xBF"
-                            "event: a\r\ndata: x\r\rdata:y\ndata: z\r\n\r\n: c\n:\ndata: \xE6\x9D\xB1\n\nretry: 1\n\nfoo: b\ndata\n\n";
+  const std::string bytes =
+      "\xEF\xBB\xBF"
+      "event: a\r\ndata: x\r\rdata:y\ndata: z\r\n\r\n: c\n:\ndata: \xE6\x9D\xB1\n\nretry: 1\n\nfoo: b\ndata\n\n";
   const List expected({"a|x", "|y\nz", "|\xE6\x9D\xB1", "|"});
   for (std::size_t piece = 1; piece <= bytes.size(); ++piece) EXPECT_EQ(events_of(bytes, piece), expected) << piece;
 }
@@ -40,7 +42,11 @@ TEST(SseParser, EventsDoNotDependOnTheBordersOfReads) {
 TEST(SseParser, AnIncompleteByteOrderMarkIsContent) {
   for (std::size_t piece : {1, 2, 3, 50}) {
     EXPECT_EQ(events_of("\xEF\xBB:x\ndata: a\n\n", piece), List({"|a"}));
-    EXPECT_EQ(events_of("\n\xEF\xBB\xBF" "data: a\n\n", piece), List()) << "a mark later in the stream is part of the field's name";
+    EXPECT_EQ(events_of("\n\xEF\xBB\xBF"
+                        "data: a\n\n",
+                        piece),
+              List())
+        << "a mark later in the stream is part of the field's name";
   }
 }
 
@@ -115,7 +121,8 @@ List oracle(std::string text) {
 }
 
 TEST(SseParser, AgreesWithThePlainReadingOnRandomTexts) {
-  static constexpr std::string_view kParts[] = {"data", "event", ":", " ", "\n", "\r", "\r\n", "\n\n", "x", "id", "\xEF", "\xBB", "\xBF", "data: y"};
+  static constexpr std::string_view kParts[] = {"data", "event", ":",  " ",    "\n",   "\r",   "\r\n",
+                                                "\n\n", "x",     "id", "\xEF", "\xBB", "\xBF", "data: y"};
   Rng rng(7, streams::shuffle);
   for (int round = 0; round < 3000; ++round) {
     std::string text;

@@ -61,12 +61,15 @@ void BodyAssembler::begin(const ResponseHead& head) {
   if (!success) {
     note_failure(Failure::http_status, fmt::format("HTTP {}", head.status), head.status);
     if (!head.location.empty()) {
-      summary_.error += fmt::format(": redirected to {}; redirects are not followed, give the final address", one_line(head.location));
+      summary_.error += fmt::format(": redirected to {}; redirects are not followed, give the final address",
+                                    one_line(head.location));
     }
   } else if (!unpacked_) {
-    note_failure(Failure::unsupported_content_encoding,
-                 fmt::format("the answer is packed ({}) though identity was asked for; switch compression off on the server or proxy",
-                             one_line(head.content_encoding)));
+    note_failure(
+        Failure::unsupported_content_encoding,
+        fmt::format(
+            "the answer is packed ({}) though identity was asked for; switch compression off on the server or proxy",
+            one_line(head.content_encoding)));
     end();
   }
 }
@@ -224,7 +227,8 @@ void BodyAssembler::end_of_answer(bool whole) {
   const StreamDelta& delta = deltas_.parse(page_);
   if (delta.kind == StreamDelta::Kind::error) return take_error(delta);
   if (delta.kind != StreamDelta::Kind::chunk || delta.choices.empty()) {
-    return note_failure(Failure::malformed_event, fmt::format("expected a completion as JSON, found: {}", one_line(page_)));
+    return note_failure(Failure::malformed_event,
+                        fmt::format("expected a completion as JSON, found: {}", one_line(page_)));
   }
   ChoiceDelta choice = delta.choices.front();
   if (choice.text.empty()) choice.text = choice.message;

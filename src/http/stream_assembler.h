@@ -2,9 +2,9 @@
 //
 //   bytes + arrival stamp -> ResponseParser -> SseParser -> DeltaParser -> StreamObserver, StreamSummary
 //
-// An answer ends with `[DONE]` (later bytes are ignored, though the response is still read to its end, so that the connection can
-// carry the next request), or with the end of its body. Ending rules and error classes are those of docs/formats.md; the first
-// failure names the class, parsing goes on behind it so that the record is whole.
+// An answer ends with `[DONE]` (later bytes are ignored, though the response is still read to its end, so that the
+// connection can carry the next request), or with the end of its body. Ending rules and error classes are those of
+// docs/formats.md; the first failure names the class, parsing goes on behind it so that the record is whole.
 //
 // BodyAssembler takes bodies, StreamAssembler whole responses. Ownership: borrow the observer, which outlives them.
 // Threads: one. Units: ns as they are passed in. Failure: as classes in the summary; nothing throws.
@@ -23,8 +23,15 @@ namespace tokenstone::http {
 
 /// The part of DESIGN's error classes that an answer's bytes can tell.
 enum class Failure : std::uint8_t {
-  none, http_status, stream_error, truncated_stream, malformed_event, not_event_stream, empty_stream,
-  unsupported_content_encoding, server_closed,
+  none,
+  http_status,
+  stream_error,
+  truncated_stream,
+  malformed_event,
+  not_event_stream,
+  empty_stream,
+  unsupported_content_encoding,
+  server_closed,
 };
 
 enum class DeltaKind : std::uint8_t { text, reasoning, tool_call };
@@ -35,26 +42,28 @@ struct StreamToken {
   DeltaKind kind = DeltaKind::text;
   /// How many tokens it carried, when usage stands on every token event (continuous_usage_stats); else -1.
   std::int32_t tokens = -1;
-  /// A later event came in the same read: `arrived`, the stamp of the read's last bytes, is an upper bound for this one.
+  /// A later event came in the same read: `arrived`, the stamp of the read's last bytes, is an upper bound for this
+  /// one.
   bool shared_stamp = false;
 };
 
 class StreamObserver {
  public:
   virtual ~StreamObserver() = default;
-  /// `text` is choice 0's: text, else reasoning, else the tool call's; empty when another choice had the token. Valid in the call.
+  /// `text` is choice 0's: text, else reasoning, else the tool call's; empty when another choice had the token. Valid
+  /// in the call.
   virtual void on_token(const StreamToken& token, std::string_view text) = 0;
 };
 
 struct StreamSummary {
   Failure failure = Failure::none;
-  std::string error;               ///< one line for a person
-  std::int64_t error_code = 0;     ///< the status, or the code of an error object
+  std::string error;            ///< one line for a person
+  std::int64_t error_code = 0;  ///< the status, or the code of an error object
   int http_status = 0;
-  std::string finish_reason;       ///< of choice 0; of another when choice 0 told none
-  Usage usage;                     ///< the last one seen
+  std::string finish_reason;  ///< of choice 0; of another when choice 0 told none
+  Usage usage;                ///< the last one seen
   bool done_seen = false;
-  std::int64_t dispatched_events = 0;   ///< with data, up to and including [DONE]; broken ones count
+  std::int64_t dispatched_events = 0;  ///< with data, up to and including [DONE]; broken ones count
   std::int64_t token_events = 0;
   std::int64_t first_token_event = -1;  ///< 0-based number among the dispatched ones
   std::int64_t foreign_events = 0;      ///< JSON of another meaning, ignored
@@ -62,7 +71,7 @@ struct StreamSummary {
 };
 
 struct AssemblerOptions {
-  bool streamed = true;            ///< the request asked for an event stream; else for one JSON answer
+  bool streamed = true;  ///< the request asked for an event stream; else for one JSON answer
   std::size_t max_event_bytes = SseParser::kDefaultMaxEventBytes;
 };
 
@@ -104,12 +113,13 @@ class BodyAssembler {
   SseParser sse_;
   DeltaParser deltas_;
   StreamSummary summary_;
-  bool as_stream_ = true;       ///< the body is read as an event stream; else kept as a page
+  bool as_stream_ = true;  ///< the body is read as an event stream; else kept as a page
   bool unpacked_ = true;
   bool ended_ = false;
   bool choice0_finished_ = false;
   std::string content_type_;
-  std::string page_;            ///< first bytes of a body that is no (or no proper) event stream; the whole JSON answer if not streamed
+  std::string
+      page_;  ///< first bytes of a body that is no (or no proper) event stream; the whole JSON answer if not streamed
   TimeNs last_arrived_ = kUnknownTime;
   // The token event held back until the next event or the end of the read.
   bool held_ = false;

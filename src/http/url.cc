@@ -8,7 +8,8 @@ namespace tokenstone::http {
 namespace {
 
 std::unexpected<Error> bad(std::string_view text, std::string_view why) {
-  return usage_error(fmt::format("expected an address like http://127.0.0.1:8000, found '{}': {}", text, why), "base-url");
+  return usage_error(fmt::format("expected an address like http://127.0.0.1:8000, found '{}': {}", text, why),
+                     "base-url");
 }
 
 /// Splits `host`, `host:port`, `[v6]` or `[v6]:port`; the port's text is empty when there is none.
@@ -57,7 +58,8 @@ Result<Url> parse_url(std::string_view text) {
   if (rest.find_first_of("?#") != std::string_view::npos) return bad(text, "a query or fragment cannot be part of it");
   const std::size_t slash = rest.find('/');
   const std::string_view authority = rest.substr(0, slash);
-  if (authority.find('@') != std::string_view::npos) return bad("...", "a user or password cannot be part of it; use --header");
+  if (authority.find('@') != std::string_view::npos)
+    return bad("...", "a user or password cannot be part of it; use --header");
   std::string_view host;
   std::string_view port;
   if (!split_authority(authority, host, port)) return bad(text, "the host or port is not readable");

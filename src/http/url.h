@@ -1,8 +1,8 @@
 // The address of an HTTP server: parsing of `--base-url`, joining of paths.
 //
 // Ownership: values. Threads: any. Units: none.
-// Failure: a text that is no usable address is an Error (usage) that says what was expected. Only http:// is served yet;
-// https:// and unix: are refused by name.
+// Failure: a text that is no usable address is an Error (usage) that says what was expected. Only http:// is served
+// yet; https:// and unix: are refused by name.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,9 @@
 namespace tokenstone::http {
 
 struct Url {
-  std::string host;           ///< without brackets, for the resolver
+  std::string host;  ///< without brackets, for the resolver
   std::uint16_t port = 80;
-  std::string path;           ///< prefix without a closing slash: "" or "/proxy/a"
+  std::string path;  ///< prefix without a closing slash: "" or "/proxy/a"
 
   /// `host:port` as the Host header wants it: IPv6 in brackets, port 80 left out.
   std::string authority() const;

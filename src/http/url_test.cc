@@ -30,8 +30,9 @@ TEST(Url, RefusesWhatItCannotServeAndSaysWhy) {
   EXPECT_NE(message("unix:/run/x").find("Unix sockets are not built yet"), std::string::npos);
   EXPECT_NE(message("127.0.0.1:8000").find("http:// in front is missing"), std::string::npos);
   EXPECT_NE(message("ftp://host").find("unknown scheme 'ftp'"), std::string::npos);
-  for (const char* bad : {"http://", "http://:80", "http://h:0", "http://h:65536", "http://h:8x", "http://h:", "http://a:1:2",
-                          "http://[::1", "http://[::1]x", "http://h/?q=1", "http://h/#f", "http://h h"}) {
+  for (const char* bad :
+       {"http://", "http://:80", "http://h:0", "http://h:65536", "http://h:8x", "http://h:", "http://a:1:2",
+        "http://[::1", "http://[::1]x", "http://h/?q=1", "http://h/#f", "http://h h"}) {
     EXPECT_FALSE(parse_url(bad)) << bad;
   }
 }

@@ -1,9 +1,12 @@
-// The limits that a person gives: `--goodput ttft:200 tpot:50` per request, `--slo "ttft.p99<500ms, tpot.p99<50ms"` for the run.
+// The limits that a person gives: `--goodput ttft:200 tpot:50` per request, `--slo "ttft.p99<500ms, tpot.p99<50ms"` for
+// the run.
 //
-// Names: ttft, tpot, itl, e2el (also e2e). A goodput limit is in milliseconds unless it has a unit (ttft:0.2s); `itl` judges the
-// p99 of a request's own gaps, `itl.p90` another quantile. An objective names its quantile (p50, p99.9, median) and its unit (us, ms, s);
+// Names: ttft, tpot, itl, e2el (also e2e). A goodput limit is in milliseconds unless it has a unit (ttft:0.2s); `itl`
+// judges the p99 of a request's own gaps, `itl.p90` another quantile. An objective names its quantile (p50, p99.9,
+// median) and its unit (us, ms, s);
 // `<` and `<=` are the same: the limit itself is within.
-// Ownership: plain values. Threads: any. Failure: a usage error that names the word at fault and the nearest right name.
+// Ownership: plain values. Threads: any. Failure: a usage error that names the word at fault and the nearest right
+// name.
 #pragma once
 
 #include <string>

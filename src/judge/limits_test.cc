@@ -25,7 +25,8 @@ TEST(GoodputLimits, AreMillisecondsUnlessTheyHaveAUnit) {  // GDP-01
 
 TEST(GoodputLimits, RefuseWithTheNearestName) {
   EXPECT_NE(message(parse_goodput({"tfft:200"})).find("did you mean 'ttft'?"), std::string::npos);
-  for (const char* word : {"ttft", "ttft:", "ttft:-1", "ttft:0", "ttft:inf", "ttft:nan", "ttft:2x", ":5", "ttft.p99:200", "itl.p0:5", "itl.p100:5"}) {
+  for (const char* word : {"ttft", "ttft:", "ttft:-1", "ttft:0", "ttft:inf", "ttft:nan", "ttft:2x", ":5",
+                           "ttft.p99:200", "itl.p0:5", "itl.p100:5"}) {
     const auto limits = parse_goodput({word});
     ASSERT_FALSE(limits.has_value()) << word;
     EXPECT_NE(limits.error().message.find(word), std::string::npos) << limits.error().message;
@@ -48,7 +49,8 @@ TEST(Objectives, HaveAQuantileAndAUnit) {
 }
 
 TEST(Objectives, RefuseWhatIsNotClear) {
-  for (const char* text : {"", " ", "ttft.p99", "ttft<500ms", "ttft.p99<500", "ttft.p99>500ms", "ttft.q99<5ms", "ttft.p99<-1ms", "ttft.p99<500ms,"})
+  for (const char* text : {"", " ", "ttft.p99", "ttft<500ms", "ttft.p99<500", "ttft.p99>500ms", "ttft.q99<5ms",
+                           "ttft.p99<-1ms", "ttft.p99<500ms,"})
     EXPECT_FALSE(parse_slo(text).has_value()) << text;
   EXPECT_NE(message(parse_slo("tpott.p99<5ms")).find("did you mean 'tpot'?"), std::string::npos);
   EXPECT_NE(message(parse_slo("ttft<5ms")).find("--goodput"), std::string::npos);

@@ -29,17 +29,19 @@ ObjectiveResult judge_objective(const Limit& limit, const MetricSet& metrics) {
 }
 
 std::string share_reason(std::uint64_t failed, std::uint64_t ended) {
-  return fmt::format("{} of {} requests failed ({:.1f} %); at most 5 % may", format_count(static_cast<std::int64_t>(failed)),
-                     format_count(static_cast<std::int64_t>(ended)), 100.0 * static_cast<double>(failed) / static_cast<double>(ended));
+  return fmt::format("{} of {} requests failed ({:.1f} %); at most 5 % may",
+                     format_count(static_cast<std::int64_t>(failed)), format_count(static_cast<std::int64_t>(ended)),
+                     100.0 * static_cast<double>(failed) / static_cast<double>(ended));
 }
 
 void check_validity(const RunResult& run, const MetricSet& metrics, Verdict& verdict) {
-  const std::uint64_t failed = metrics.count("failed"), completed = metrics.count("completed"), ended = failed + completed;
+  const std::uint64_t failed = metrics.count("failed"), completed = metrics.count("completed"),
+                      ended = failed + completed;
   if (ended > 0) verdict.failed_share = static_cast<double>(failed) / static_cast<double>(ended);
   if (run.interrupted)
-    verdict.reasons.push_back(fmt::format("partial result, {}: {} of {} requests ended",
-                                          run.interruption.empty() ? "interrupted" : run.interruption, format_count(static_cast<std::int64_t>(ended)),
-                                          format_count(static_cast<std::int64_t>(metrics.planned))));
+    verdict.reasons.push_back(fmt::format(
+        "partial result, {}: {} of {} requests ended", run.interruption.empty() ? "interrupted" : run.interruption,
+        format_count(static_cast<std::int64_t>(ended)), format_count(static_cast<std::int64_t>(metrics.planned))));
   if (run.server_died) verdict.reasons.push_back("the server died during the run");
   if (completed == 0 && failed > 0) {
     verdict.reasons.push_back(fmt::format("all {} requests failed", format_count(static_cast<std::int64_t>(failed))));
@@ -54,10 +56,14 @@ void check_validity(const RunResult& run, const MetricSet& metrics, Verdict& ver
 
 std::string_view to_string(Word word) {
   switch (word) {
-    case Word::pass: return "PASS";
-    case Word::fail: return "FAIL";
-    case Word::done: return "DONE";
-    case Word::invalid: return "INVALID";
+    case Word::pass:
+      return "PASS";
+    case Word::fail:
+      return "FAIL";
+    case Word::done:
+      return "DONE";
+    case Word::invalid:
+      return "INVALID";
   }
   return "";
 }
@@ -71,7 +77,8 @@ Verdict judge(const RunResult& run, const MetricSet& metrics) {
   for (const Limit& limit : run.plan.slo) verdict.objectives.push_back(judge_objective(limit, metrics));
   check_validity(run, metrics, verdict);
   verdict.findings = find_all(run, metrics, verdict.objectives);
-  const bool met = std::all_of(verdict.objectives.begin(), verdict.objectives.end(), [](const auto& o) { return o.pass; });
+  const bool met =
+      std::all_of(verdict.objectives.begin(), verdict.objectives.end(), [](const auto& o) { return o.pass; });
   if (!verdict.reasons.empty()) {
     verdict.word = Word::invalid;
     verdict.exit_code = run.interrupted ? 4 : 3;

@@ -1,6 +1,7 @@
 // Is the result valid, did it meet its objective, and what should a reader know about it?
 //
-//   INVALID  the result must not be used: interrupted (exit 4); the server died, nothing completed, or more than 5 % of the
+//   INVALID  the result must not be used: interrupted (exit 4); the server died, nothing completed, or more than 5 % of
+//   the
 //            requests failed (exit 3)
 //   FAIL     valid, and an objective of --slo was not met, or could not be measured (exit 2)
 //   PASS     valid, every objective met (exit 0);   DONE: valid, no objective (exit 0)
@@ -36,7 +37,7 @@ struct ObjectiveResult {
   record::Limit limit;
   std::optional<double> value_ms;  ///< none: no request has the metric
   std::uint64_t n = 0;
-  std::uint64_t needed = 0;        ///< sample size that makes the quantile reliable
+  std::uint64_t needed = 0;  ///< sample size that makes the quantile reliable
   bool reliable = false;
   bool pass = false;
 };
@@ -47,7 +48,7 @@ struct Verdict {
   std::vector<std::string> reasons;  ///< why it is INVALID
   std::vector<ObjectiveResult> objectives;
   std::vector<Finding> findings;
-  double failed_share = 0;           ///< of the requests that ended
+  double failed_share = 0;  ///< of the requests that ended
   bool has_finding(std::string_view code) const;
 };
 

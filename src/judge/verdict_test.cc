@@ -22,15 +22,16 @@ RunResult run_with_failures(std::uint32_t total, std::uint32_t failed) {
   run.plan.request_rate = HUGE_VAL;
   run.plan.num_warmups = 8;
   for (std::uint32_t i = 0; i < total; ++i)
-    run.requests.push_back(i < failed ? failed_request(i, 0, ErrorClass::reset, 0) : answered_request(i, 0, kMillisecond, kMillisecond, 3));
+    run.requests.push_back(i < failed ? failed_request(i, 0, ErrorClass::reset, 0)
+                                      : answered_request(i, 0, kMillisecond, kMillisecond, 3));
   run.window_end = kSecond;
   return run;
 }
 
-const Finding* finding(const Verdict& verdict, std::string_view code) {
+std::optional<Finding> finding(const Verdict& verdict, std::string_view code) {
   for (const Finding& f : verdict.findings)
-    if (f.code == code) return &f;
-  return nullptr;
+    if (f.code == code) return f;
+  return std::nullopt;
 }
 
 TEST(Verdict, WordsAndExitCodes) {
@@ -89,74 +90,76 @@ TEST(Verdict, AnObjectiveThatNothingMeasuresFails) {
 TEST(Findings, AHealthyRunHasNone) {
   RunResult run = sample_run();
   std::erase_if(run.requests, [](const auto& r) { return !r.succeeded(); });
-  for (const Finding& f : verdict_of(run).findings) ADD_FAILURE() << f.code << ' ' << f.text << " (" << f.evidence << ')';
+  for (const Finding& f : verdict_of(run).findings)
+    ADD_FAILURE() << f.code << ' ' << f.text << " (" << f.evidence << ')';
 }
 
 TEST(Findings, Failures) {
-  const Finding* f = finding(verdict_of(sample_run()), "V01");
-  ASSERT_NE(f, nullptr);
+  const auto f = finding(verdict_of(sample_run()), "V01");
+  ASSERT_TRUE(f.has_value());
   EXPECT_EQ(f->evidence, "2 http_status 503, 1 reset; first: HTTP 503: overloaded, \"retry\"");
 }
 
 TEST(Findings, TargetDoesNotKeepUp) {
   RunResult run = sample_run();
-  for (auto& r : run.requests) r.finished += (r.sent - run.window_start) / 4;  // answers come at four fifths of the pace
-  const Finding* f = finding(verdict_of(run), "V02");
-  ASSERT_NE(f, nullptr);
+  for (auto& r : run.requests)
+    r.finished += (r.sent - run.window_start) / 4;  // answers come at four fifths of the pace
+  const auto f = finding(verdict_of(run), "V02");
+  ASSERT_TRUE(f.has_value());
   EXPECT_EQ(f->evidence, "answers came at 80 % of the offered 12.0 req/s");
 }
 
 TEST(Findings, SlowAnswersAloneAreNoSaturation) {
   RunResult run = sample_run();
   for (auto& r : run.requests) r.finished += 60 * kSecond;
-  EXPECT_EQ(finding(verdict_of(run), "V02"), nullptr);
+  EXPECT_FALSE(finding(verdict_of(run), "V02").has_value());
 }
 
 TEST(Findings, HeldBackByTheCap) {
   RunResult run = sample_run();
   run.audit.waited_for_slot = 12;
   run.audit.slot_wait_max = 1500 * kMillisecond;
-  ASSERT_NE(finding(verdict_of(run), "V03"), nullptr);
+  ASSERT_TRUE(finding(verdict_of(run), "V03").has_value());
   run.plan.request_rate = HUGE_VAL;  // a closed loop always waits: that is its nature
-  EXPECT_EQ(finding(verdict_of(run), "V03"), nullptr);
+  EXPECT_FALSE(finding(verdict_of(run), "V03").has_value());
 }
 
 TEST(Findings, ShorterThanAsked) {  // TOK-02
   RunResult run = sample_run();
   run.requests[5].planned_output_len = 128;
-  EXPECT_EQ(finding(verdict_of(run), "V04"), nullptr) << "without ignore_eos an answer may end early";
+  EXPECT_FALSE(finding(verdict_of(run), "V04").has_value()) << "without ignore_eos an answer may end early";
   run.plan.ignore_eos = true;
-  const Finding* f = finding(verdict_of(run), "V04");
-  ASSERT_NE(f, nullptr);
+  const auto f = finding(verdict_of(run), "V04");
+  ASSERT_TRUE(f.has_value());
   EXPECT_NE(f->evidence.find("of 128 tokens"), std::string::npos);
 }
 
 TEST(Findings, EstimatedLengths) {  // TOK-05
   RunResult run = sample_run();
   run.requests[5].output_len_source = LengthSource::events;
-  const Finding* f = finding(verdict_of(run), "V05");
-  ASSERT_NE(f, nullptr);
+  const auto f = finding(verdict_of(run), "V05");
+  ASSERT_TRUE(f.has_value());
   EXPECT_EQ(f->evidence, "0 by our tokenizer, 1 by counting events");
 }
 
 TEST(Findings, MissingDone) {
   RunResult run = sample_run();
   run.requests[5].missing_done = true;
-  EXPECT_NE(finding(verdict_of(run), "V06"), nullptr);
+  EXPECT_TRUE(finding(verdict_of(run), "V06").has_value());
 }
 
 TEST(Findings, NoWarmUp) {
   RunResult run = sample_run();
   run.plan.num_warmups = 0;
-  EXPECT_NE(finding(verdict_of(run), "V07"), nullptr);
+  EXPECT_TRUE(finding(verdict_of(run), "V07").has_value());
   run.plan.virtual_time = true;
-  EXPECT_EQ(finding(verdict_of(run), "V07"), nullptr);
+  EXPECT_FALSE(finding(verdict_of(run), "V07").has_value());
 }
 
 TEST(Findings, SendLag) {
   RunResult run = sample_run();
   for (TimeNs& lag : run.audit.send_lag) lag += 3 * kMillisecond;
-  EXPECT_NE(finding(verdict_of(run), "V08"), nullptr);
+  EXPECT_TRUE(finding(verdict_of(run), "V08").has_value());
 }
 
 TEST(Findings, OtherTokenizerOnTheServer) {  // DAT-09, DAT-22
@@ -166,24 +169,24 @@ TEST(Findings, OtherTokenizerOnTheServer) {  // DAT-09, DAT-22
       r.planned_prompt_len = 1000;
       r.prompt_len = 5128;
     }
-  const Finding* f = finding(verdict_of(run), "V09");
-  ASSERT_NE(f, nullptr);
+  const auto f = finding(verdict_of(run), "V09");
+  ASSERT_TRUE(f.has_value());
   EXPECT_EQ(f->evidence, "on average 5,128 against 1,000 planned");
   for (auto& r : run.requests) r.prompt_len = r.planned_prompt_len + 1;  // a begin token
-  EXPECT_EQ(finding(verdict_of(run), "V09"), nullptr);
+  EXPECT_FALSE(finding(verdict_of(run), "V09").has_value());
 }
 
 TEST(Findings, NominalLengths) {
   RunResult run = sample_run();
   run.requests[5].prompt_len_nominal = true;
-  EXPECT_NE(finding(verdict_of(run), "V10"), nullptr);
+  EXPECT_TRUE(finding(verdict_of(run), "V10").has_value());
 }
 
 TEST(Findings, TooFewSamplesForTheObjective) {
   RunResult run = sample_run();
   run.plan.slo = {{"ttft", 0.999, 500, "ttft.p99.9<500ms"}};
-  const Finding* f = finding(verdict_of(run), "V11");
-  ASSERT_NE(f, nullptr);
+  const auto f = finding(verdict_of(run), "V11");
+  ASSERT_TRUE(f.has_value());
   EXPECT_EQ(f->evidence, "1,197 samples; p99.9 needs 10,000");
 }
 
@@ -191,15 +194,15 @@ TEST(Findings, BunchedTokens) {  // TIM-18
   RunResult run = sample_run();
   for (auto& r : run.requests)
     for (std::size_t i = 0; i < r.events.size(); ++i) r.events[i].arrived = r.events[i / 8 * 8].arrived;
-  EXPECT_NE(finding(verdict_of(run), "V12"), nullptr);
+  EXPECT_TRUE(finding(verdict_of(run), "V12").has_value());
 }
 
 TEST(Findings, EmptyAnswers) {  // TIM-04
   RunResult run = sample_run();
   run.requests[5] = answered_request(5, run.requests[5].sent, kMillisecond, 0, 0);
-  const Finding* f = finding(verdict_of(run), "V13");
-  ASSERT_NE(f, nullptr);
-  EXPECT_EQ(f->text, "1 requests ended well without any token; they have no TTFT");
+  const auto f = finding(verdict_of(run), "V13");
+  ASSERT_TRUE(f.has_value());
+  EXPECT_EQ(f->text, "answers without any token: 1; they have no TTFT");
 }
 
 TEST(Findings, EachHasEvidenceAndAdvice) {
@@ -209,7 +212,8 @@ TEST(Findings, EachHasEvidenceAndAdvice) {
   run.requests[6].output_len_source = LengthSource::events;
   const Verdict verdict = verdict_of(run);
   EXPECT_GE(verdict.findings.size(), 5u);
-  for (const Finding& f : verdict.findings) EXPECT_FALSE(f.text.empty() || f.evidence.empty() || f.advice.empty()) << f.code;
+  for (const Finding& f : verdict.findings)
+    EXPECT_FALSE(f.text.empty() || f.evidence.empty() || f.advice.empty()) << f.code;
 }
 
 }  // namespace

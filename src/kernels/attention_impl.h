@@ -1,11 +1,11 @@
 // Attention over paged K and V.
 //
-// The tokens of a sequence are cut into tiles of 256, a tile into groups of 16. Each tile gives a partial result of its own
-// (largest score m, sum of weights l, weighted sum of V), and the partials are merged in order of the tiles:
+// The tokens of a sequence are cut into tiles of 256, a tile into groups of 16. Each tile gives a partial result of its
+// own (largest score m, sum of weights l, weighted sum of V), and the partials are merged in order of the tiles:
 //   M = max(m, m'), l = l e^(m-M) + l' e^(m'-M), likewise the sums.
-// Nothing depends on the block size (a block is a whole number of groups), on the other queries of the call, or on a split
-// of the tiles between threads. Source of the merge: Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018.
-// Include only from kernels_*.cc.
+// Nothing depends on the block size (a block is a whole number of groups), on the other queries of the call, or on a
+// split of the tiles between threads. Source of the merge: Milakov and Gimelshein, "Online normalizer calculation for
+// softmax", 2018. Include only from kernels_*.cc.
 #pragma once
 
 #include "kernels/gemm_impl.h"
@@ -30,8 +30,7 @@ TileGroups<T> find_groups(const AttentionCall<T>& call, std::size_t first_token,
   groups.count = 0;
   for (std::size_t token = first_token; token < end_token; token += kTokenGroup) {
     const std::size_t within = token % kv.block_size;
-    const T* head =
-        kv.layer + call.blocks[token / kv.block_size] * kv.block_stride() + call.kv_head * kv.head_stride();
+    const T* head = kv.layer + call.blocks[token / kv.block_size] * kv.block_stride() + call.kv_head * kv.head_stride();
     groups.key[groups.count] = head + within * kv.head_dim;
     groups.value[groups.count] = head + kv.block_size * kv.head_dim + within * kv.padded_dim();
     ++groups.count;
@@ -67,7 +66,7 @@ void score_groups(const AttentionCall<T>& call, const TileGroups<T>& groups, std
 #pragma GCC unroll 4
     for (int g = 0; g < G; ++g) {
       const std::size_t token = first_token + (group + g) * kTokenGroup;
-      const int visible = call.context[q] <= token ? 0
+      const int visible = call.context[q] <= token                 ? 0
                           : call.context[q] - token >= kTokenGroup ? static_cast<int>(kTokenGroup)
                                                                    : static_cast<int>(call.context[q] - token);
       const auto scaled = L::mul(sum[q][g], L::set1(call.scale));
@@ -193,10 +192,14 @@ void attend(const AttentionCall<T>& call) {
 template <class L, class T>
 void attention(const AttentionCall<T>& call) {
   switch (call.num_queries) {
-    case 1: return attend<L, T, 1>(call);
-    case 2: return attend<L, T, 2>(call);
-    case 3: return attend<L, T, 3>(call);
-    default: return attend<L, T, 4>(call);
+    case 1:
+      return attend<L, T, 1>(call);
+    case 2:
+      return attend<L, T, 2>(call);
+    case 3:
+      return attend<L, T, 3>(call);
+    default:
+      return attend<L, T, 4>(call);
   }
 }
 

@@ -14,10 +14,14 @@ extern const Kernels kAvx512bf16Kernels;
 
 std::string_view to_string(Isa isa) {
   switch (isa) {
-    case Isa::scalar: return "scalar";
-    case Isa::avx2: return "avx2";
-    case Isa::avx512: return "avx512";
-    case Isa::avx512bf16: return "avx512bf16";
+    case Isa::scalar:
+      return "scalar";
+    case Isa::avx2:
+      return "avx2";
+    case Isa::avx512:
+      return "avx512";
+    case Isa::avx512bf16:
+      return "avx512bf16";
   }
   return "unknown";
 }
@@ -46,11 +50,15 @@ const Kernels& kernels_for(Isa isa) {
   TS_CHECK(std::find(supported.begin(), supported.end(), isa) != supported.end(), "this CPU lacks the instruction set");
   switch (isa) {
 #if defined(__x86_64__)
-    case Isa::avx2: return kAvx2Kernels;
-    case Isa::avx512: return kAvx512Kernels;
-    case Isa::avx512bf16: return kAvx512bf16Kernels;
+    case Isa::avx2:
+      return kAvx2Kernels;
+    case Isa::avx512:
+      return kAvx512Kernels;
+    case Isa::avx512bf16:
+      return kAvx512bf16Kernels;
 #endif
-    default: return kScalarKernels;
+    default:
+      return kScalarKernels;
   }
 }
 

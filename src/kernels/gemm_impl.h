@@ -1,5 +1,6 @@
-// Packed GEMM. A tile is R rows by P panels; each (row, panel) has one accumulator that runs through K in order, whatever R
-// and P are: so a row's result does not depend on how many rows came with it. Include only from kernels_*.cc.
+// Packed GEMM. A tile is R rows by P panels; each (row, panel) has one accumulator that runs through K in order,
+// whatever R and P are: so a row's result does not depend on how many rows came with it. Include only from
+// kernels_*.cc.
 #pragma once
 
 #include "kernels/rows_impl.h"
@@ -99,8 +100,8 @@ std::size_t gemm_range(const GemmCall<T>& call, std::size_t panel) {
   return panel;
 }
 
-/// Few rows: four panels at once, so that several streams of weights are in flight. Else two panels by many rows, and the odd
-/// panel alone.
+/// Few rows: four panels at once, so that several streams of weights are in flight. Else two panels by many rows, and
+/// the odd panel alone.
 template <class L, class T>
 void gemm(const GemmCall<T>& call) {
   std::size_t panel = call.panel_begin;

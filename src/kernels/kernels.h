@@ -1,15 +1,16 @@
 // The CPU kernels, one table per instruction set, chosen at run time.
 //
-// What: packed GEMM, RMSNorm, RoPE, paged attention, elementwise rows, exponentials for sampling; for float and bfloat16
-// activations and weights. Accumulation is in float always.
-// Contract: for one table the result of an output element depends on its own inputs alone: not on the number of rows, the
-// panel range, the block size, or which thread calls. Between instruction sets results differ by rounding.
-// Ownership: every pointer is borrowed for the call. Threads: any; calls that write different ranges may run at once.
-// Units: strides and counts are elements, not bytes. Failure: none; preconditions are stated at each call.
+// What: packed GEMM, RMSNorm, RoPE, paged attention, elementwise rows, exponentials for sampling; for float and
+// bfloat16 activations and weights. Accumulation is in float always. Contract: for one table the result of an output
+// element depends on its own inputs alone: not on the number of rows, the panel range, the block size, or which thread
+// calls. Between instruction sets results differ by rounding. Ownership: every pointer is borrowed for the call.
+// Threads: any; calls that write different ranges may run at once. Units: strides and counts are elements, not bytes.
+// Failure: none; preconditions are stated at each call.
 //
 // Layouts (T is float or Bf16; P = elements of T in 4 bytes: 1 or 2):
-//   packed matrix [N/16][K/P][16][P]: panels of 16 output columns; one 64-byte row feeds one multiply-add for 16 outputs.
-//   KV block      [kv head][ K tile | V tile ], K tile [block/16][head_dim/P][16][P], V tile [block][head_dim rounded up to 16].
+//   packed matrix [N/16][K/P][16][P]: panels of 16 output columns; one 64-byte row feeds one multiply-add for 16
+//   outputs. KV block      [kv head][ K tile | V tile ], K tile [block/16][head_dim/P][16][P], V tile [block][head_dim
+//   rounded up to 16].
 #pragma once
 
 #include <cstddef>
@@ -27,10 +28,10 @@ enum class Isa { scalar, avx2, avx512, avx512bf16 };
 std::string_view to_string(Isa isa);
 std::optional<Isa> parse_isa(std::string_view name);
 
-inline constexpr std::size_t kPanel = 16;          ///< output columns of a panel
-inline constexpr std::size_t kTokenGroup = 16;     ///< tokens of a K group; block sizes are multiples of it
-inline constexpr std::size_t kSoftmaxTile = 256;   ///< tokens whose scores share one maximum
-inline constexpr std::size_t kMaxQueries = 4;      ///< query vectors that share one pass over K and V
+inline constexpr std::size_t kPanel = 16;         ///< output columns of a panel
+inline constexpr std::size_t kTokenGroup = 16;    ///< tokens of a K group; block sizes are multiples of it
+inline constexpr std::size_t kSoftmaxTile = 256;  ///< tokens whose scores share one maximum
+inline constexpr std::size_t kMaxQueries = 4;     ///< query vectors that share one pass over K and V
 
 constexpr std::size_t round_up(std::size_t n, std::size_t multiple) { return (n + multiple - 1) / multiple * multiple; }
 
@@ -41,25 +42,26 @@ enum class Epilogue {
   silu_mul,  ///< panels 2j, 2j+1 hold gate and up: act[row][16j + lane] = silu(gate) * up, as T
 };
 
-/// out[M x 16*(panel_end-panel_begin)] = a[M x K] * w. Preconditions: K a multiple of P; for silu_mul both panel bounds even.
+/// out[M x 16*(panel_end-panel_begin)] = a[M x K] * w. Preconditions: K a multiple of P; for silu_mul both panel bounds
+/// even.
 template <class T>
 struct GemmCall {
-  const T* a = nullptr;         ///< rows of activations
-  std::size_t lda = 0;          ///< their stride
-  const T* w = nullptr;         ///< packed matrix, from panel 0; 64-byte aligned
-  std::size_t rows = 0;         ///< M
+  const T* a = nullptr;  ///< rows of activations
+  std::size_t lda = 0;   ///< their stride
+  const T* w = nullptr;  ///< packed matrix, from panel 0; 64-byte aligned
+  std::size_t rows = 0;  ///< M
   std::size_t k = 0;
   std::size_t panel_begin = 0, panel_end = 0;
   Epilogue epilogue = Epilogue::store;
-  float* out = nullptr;         ///< store, add: column 0 of row 0; rows hold whole panels
-  T* act = nullptr;             ///< silu_mul: likewise
-  std::size_t ldo = 0;          ///< stride of out or act
+  float* out = nullptr;  ///< store, add: column 0 of row 0; rows hold whole panels
+  T* act = nullptr;      ///< silu_mul: likewise
+  std::size_t ldo = 0;   ///< stride of out or act
 };
 
 /// Where a layer's K and V lie.
 template <class T>
 struct KvView {
-  T* layer = nullptr;           ///< block 0 of this layer
+  T* layer = nullptr;  ///< block 0 of this layer
   std::size_t num_kv_heads = 0, head_dim = 0, block_size = 0;
   std::size_t padded_dim() const { return round_up(head_dim, kPanel); }
   std::size_t head_stride() const { return block_size * (head_dim + padded_dim()); }
@@ -70,12 +72,12 @@ struct KvView {
 template <class T>
 struct AttentionCall {
   KvView<T> kv;
-  const std::uint32_t* blocks = nullptr;   ///< block table of the sequence
+  const std::uint32_t* blocks = nullptr;  ///< block table of the sequence
   std::size_t kv_head = 0;
-  std::size_t num_queries = 0;             ///< 1 .. kMaxQueries
-  const T* query[kMaxQueries] = {};        ///< head_dim elements each, rotated, not scaled
-  T* out[kMaxQueries] = {};                ///< head_dim elements each
-  std::size_t context[kMaxQueries] = {};   ///< at least 1
+  std::size_t num_queries = 0;            ///< 1 .. kMaxQueries
+  const T* query[kMaxQueries] = {};       ///< head_dim elements each, rotated, not scaled
+  T* out[kMaxQueries] = {};               ///< head_dim elements each
+  std::size_t context[kMaxQueries] = {};  ///< at least 1
   float scale = 1;
 };
 
@@ -84,11 +86,11 @@ template <class T>
 struct StoreCall {
   KvView<T> kv;
   std::uint32_t block = 0;
-  std::size_t slot = 0;                    ///< token's place in the block
+  std::size_t slot = 0;  ///< token's place in the block
   std::size_t kv_head = 0;
-  const float* key = nullptr;              ///< head_dim elements, not rotated yet
+  const float* key = nullptr;  ///< head_dim elements, not rotated yet
   const float* value = nullptr;
-  const float* cos = nullptr;              ///< head_dim / 2 each, of the token's position
+  const float* cos = nullptr;  ///< head_dim / 2 each, of the token's position
   const float* sin = nullptr;
 };
 
@@ -127,7 +129,8 @@ struct Kernels {
 std::vector<Isa> supported_isas();
 /// Precondition: supported.
 const Kernels& kernels_for(Isa isa);
-/// The best table, or the one that TOKENSTONE_ISA names; a name that is unknown or not supported here stops the program.
+/// The best table, or the one that TOKENSTONE_ISA names; a name that is unknown or not supported here stops the
+/// program.
 const Kernels& default_kernels();
 
 }  // namespace tokenstone::kernels

@@ -1,4 +1,5 @@
-// Every instruction set that this CPU has against plain loops, and each against itself for every batch, block size and split.
+// Every instruction set that this CPU has against plain loops, and each against itself for every batch, block size and
+// split.
 #include "kernels/kernels.h"
 
 #include <gtest/gtest.h>
@@ -165,13 +166,15 @@ struct Cache {
     memory.resize((2 * num_blocks + 1) * kv.block_stride());
     for (T& x : memory) assign(x, 77.0f);  // what other sequences left behind
     kv.layer = memory.data();
-    for (std::size_t i = 0; i < num_blocks; ++i) blocks.push_back(static_cast<std::uint32_t>((i * 7 + 3) % num_blocks * 2));
+    for (std::size_t i = 0; i < num_blocks; ++i)
+      blocks.push_back(static_cast<std::uint32_t>((i * 7 + 3) % num_blocks * 2));
     const auto k = random_floats(tokens * heads * dim, 9), v = random_floats(tokens * heads * dim, 10);
     const std::vector<float> cos(dim / 2, 1.0f), sin(dim / 2, 0.0f);
     for (std::size_t t = 0; t < tokens; ++t)
       for (std::size_t h = 0; h < heads; ++h) {
         const std::size_t at = (t * heads + h) * dim;
-        kernels.typed<T>().store_kv({kv, blocks[t / block_size], t % block_size, h, &k[at], &v[at], cos.data(), sin.data()});
+        kernels.typed<T>().store_kv(
+            {kv, blocks[t / block_size], t % block_size, h, &k[at], &v[at], cos.data(), sin.data()});
       }
     const T* tag = nullptr;
     for (const float x : k) key.push_back(rounded(x, tag));
@@ -281,8 +284,8 @@ TYPED_TEST(Typed, RopeTurnsKeyAndQueryAlike) {
 
 TEST(Kernels, Bf16RoundsToNearestEven) {
   EXPECT_EQ(to_bf16(1.0f).bits, 0x3f80);
-  EXPECT_EQ(to_bf16(1.00390625f).bits, 0x3f80);   // halfway, down to even
-  EXPECT_EQ(to_bf16(1.01171875f).bits, 0x3f82);   // halfway, up to even
+  EXPECT_EQ(to_bf16(1.00390625f).bits, 0x3f80);  // halfway, down to even
+  EXPECT_EQ(to_bf16(1.01171875f).bits, 0x3f82);  // halfway, up to even
   EXPECT_EQ(to_bf16(-INFINITY).bits, 0xff80);
   EXPECT_TRUE(std::isnan(to_float(to_bf16(NAN))));
 }

@@ -1,5 +1,5 @@
-// Sixteen floats as one AVX-512 register; with __AVX512BF16__ pairs of bf16 are multiplied by the instruction for it (which
-// takes denormals as zero and rounds each pair's sum its own way). Include only from kernels_avx512*.cc.
+// Sixteen floats as one AVX-512 register; with __AVX512BF16__ pairs of bf16 are multiplied by the instruction for it
+// (which takes denormals as zero and rounds each pair's sum its own way). Include only from kernels_avx512*.cc.
 #pragma once
 
 #include <immintrin.h>

@@ -16,10 +16,10 @@ struct ScalarLanes {
   struct Pairs {
     std::uint32_t v[16];
   };
-  static constexpr int kFewRows = 0;   ///< up to so many rows four panels go at once
-  static constexpr int kWideRows = 2;  ///< rows of a tile of two panels
-  static constexpr int kScoreGroups = 1;             ///< token groups scored at once
-  static constexpr int kValueVectors = 1;            ///< vectors of V summed at once
+  static constexpr int kFewRows = 0;       ///< up to so many rows four panels go at once
+  static constexpr int kWideRows = 2;      ///< rows of a tile of two panels
+  static constexpr int kScoreGroups = 1;   ///< token groups scored at once
+  static constexpr int kValueVectors = 1;  ///< vectors of V summed at once
 
   template <class Op>
   static F each(Op op) {

@@ -1,6 +1,6 @@
-// Large zeroed memory for weights and KV: 2 MiB-aligned, on huge pages where the system grants them (its default is madvise).
-// Ownership: the buffer owns its mapping. Threads: as a vector. Units: bytes; elements in `as`.
-// Pages are taken when first written, so an untouched KV pool costs address space only. Failure: out of address space stops.
+// Large zeroed memory for weights and KV: 2 MiB-aligned, on huge pages where the system grants them (its default is
+// madvise). Ownership: the buffer owns its mapping. Threads: as a vector. Units: bytes; elements in `as`. Pages are
+// taken when first written, so an untouched KV pool costs address space only. Failure: out of address space stops.
 #pragma once
 
 #include <cstddef>

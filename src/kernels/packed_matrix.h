@@ -1,6 +1,6 @@
 // A weight matrix [N outputs x K inputs] in the panel layout of kernels.h, on huge pages.
-// Ownership: owns its memory. Threads: packing writes panels apart, so panels may be packed by several threads; then read-only.
-// Rows past N are zero. Precondition: K even.
+// Ownership: owns its memory. Threads: packing writes panels apart, so panels may be packed by several threads; then
+// read-only. Rows past N are zero. Precondition: K even.
 #pragma once
 
 #include "base/check.h"

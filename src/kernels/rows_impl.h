@@ -1,5 +1,6 @@
-// Kernels over one row: exponential, SiLU, RMSNorm, RoPE, storing K and V, argmax. Written once over a Lanes type; include
-// only from kernels_*.cc. All names have internal linkage, so each file keeps the code that was compiled for it.
+// Kernels over one row: exponential, SiLU, RMSNorm, RoPE, storing K and V, argmax. Written once over a Lanes type;
+// include only from kernels_*.cc. All names have internal linkage, so each file keeps the code that was compiled for
+// it.
 #pragma once
 
 #include <math.h>

@@ -48,7 +48,8 @@ void Sampler::keep_likeliest(const SampleSettings& settings) {
   kept_.clear();
   // The top token weighs exactly 1.
   for (std::size_t i = 0; i < weight_.size(); ++i)
-    if (weight_[i] > 0.0f && static_cast<double>(weight_[i]) >= settings.min_p) kept_.push_back(static_cast<TokenId>(i));
+    if (weight_[i] > 0.0f && static_cast<double>(weight_[i]) >= settings.min_p)
+      kept_.push_back(static_cast<TokenId>(i));
   const bool cut = settings.top_k > 0 && static_cast<std::size_t>(settings.top_k) < kept_.size();
   if (cut) {
     std::nth_element(kept_.begin(), kept_.begin() + settings.top_k, kept_.end(), likelier);

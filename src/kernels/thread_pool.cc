@@ -11,7 +11,8 @@ inline void relax() {
 #endif
 }
 
-/// Looks a while, then sleeps, until `value` is no longer `old`. A pause takes 40 to 140 cycles: about 30 microseconds in all.
+/// Looks a while, then sleeps, until `value` is no longer `old`. A pause takes 40 to 140 cycles: about 30 microseconds
+/// in all.
 void wait_for_change(const std::atomic<std::uint32_t>& value, std::uint32_t old) {
   constexpr int kSpins = 1000;
   for (int i = 0; i < kSpins; ++i) {

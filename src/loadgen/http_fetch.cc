@@ -17,7 +17,8 @@ constexpr std::size_t kMaxBody = std::size_t{64} << 20;
 
 std::unexpected<Error> unreachable(const http::Url& url, std::string_view what) {
   return fail(ErrorKind::unreachable,
-              fmt::format("expected an HTTP server at {}, found: {}; is it running, and is the address right?", url.text(), what));
+              fmt::format("expected an HTTP server at {}, found: {}; is it running, and is the address right?",
+                          url.text(), what));
 }
 
 class ReplyReader final : public http::ResponseHandler {
@@ -83,7 +84,8 @@ Result<HttpReply> read_reply(const http::Url& url, int fd, TimeNs deadline) {
     parser.finish();
     if (parser.state() != State::complete) return unreachable(url, "the connection ended before the answer did");
   }
-  if (parser.state() == State::failed) return unreachable(url, fmt::format("an answer that is not HTTP ({})", parser.error()));
+  if (parser.state() == State::failed)
+    return unreachable(url, fmt::format("an answer that is not HTTP ({})", parser.error()));
   if (reader.too_large) return unreachable(url, fmt::format("an answer of more than {} bytes", kMaxBody));
   if (reader.packed) return unreachable(url, "a packed answer though none was asked for; switch compression off");
   return std::move(reader.reply);
@@ -98,12 +100,13 @@ Result<HttpReply> exchange(const http::Url& url, const std::string& request, Tim
 
 }  // namespace
 
-Result<HttpReply> http_get(const http::Url& url, std::string_view path, std::span<const http::Header> headers, TimeNs timeout) {
+Result<HttpReply> http_get(const http::Url& url, std::string_view path, std::span<const http::Header> headers,
+                           TimeNs timeout) {
   return exchange(url, http::write_request("GET", url, http::join_path(url, path), headers, {}), timeout);
 }
 
-Result<HttpReply> http_post(const http::Url& url, std::string_view path, std::span<const http::Header> headers, std::string_view body,
-                            TimeNs timeout) {
+Result<HttpReply> http_post(const http::Url& url, std::string_view path, std::span<const http::Header> headers,
+                            std::string_view body, TimeNs timeout) {
   return exchange(url, http::write_request("POST", url, http::join_path(url, path), headers, body), timeout);
 }
 

@@ -1,7 +1,9 @@
-// One blocking HTTP exchange, for the checks before and after a run: models, version, tokenize, ready check, cache reset.
+// One blocking HTTP exchange, for the checks before and after a run: models, version, tokenize, ready check, cache
+// reset.
 //
 // Ownership: values. Threads: any; blocks up to `timeout`, so never on a loop that measures. Units: ns.
-// Failure: no connection, no answer or no HTTP is an Error (unreachable); any HTTP status is a reply. Answers are capped at 64 MiB.
+// Failure: no connection, no answer or no HTTP is an Error (unreachable); any HTTP status is a reply. Answers are
+// capped at 64 MiB.
 #pragma once
 
 #include <span>
@@ -23,9 +25,10 @@ struct HttpReply {
 };
 
 /// `path` is joined to the URL's prefix.
-Result<HttpReply> http_get(const http::Url& url, std::string_view path, std::span<const http::Header> headers, TimeNs timeout);
-Result<HttpReply> http_post(const http::Url& url, std::string_view path, std::span<const http::Header> headers, std::string_view body,
-                            TimeNs timeout);
+Result<HttpReply> http_get(const http::Url& url, std::string_view path, std::span<const http::Header> headers,
+                           TimeNs timeout);
+Result<HttpReply> http_post(const http::Url& url, std::string_view path, std::span<const http::Header> headers,
+                            std::string_view body, TimeNs timeout);
 
 /// The headers of a run: the extra ones, and the API key as bearer token when there is one.
 std::vector<http::Header> with_api_key(std::vector<http::Header> headers, std::string_view api_key);

@@ -1,5 +1,6 @@
-// The bytes that a server gets: options checked, request bodies written. The fields are those that vLLM's own client sends
-// (completions: prompt, max_tokens; chat: messages, max_completion_tokens), but for repetition_penalty, which is sent only if given.
+// The bytes that a server gets: options checked, request bodies written. The fields are those that vLLM's own client
+// sends (completions: prompt, max_tokens; chat: messages, max_completion_tokens), but for repetition_penalty, which is
+// sent only if given.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -17,7 +18,9 @@ Result<ordered_json> parse_object(const std::string& text) {
   if (text.empty()) return ordered_json::object();
   ordered_json json = ordered_json::parse(text, nullptr, false);
   if (json.is_discarded() || !json.is_object()) {
-    return usage_error(fmt::format("expected a JSON object like {{\"seed\": 1}} as extra body, found '{}'", text.substr(0, 80)), "extra-body");
+    return usage_error(
+        fmt::format("expected a JSON object like {{\"seed\": 1}} as extra body, found '{}'", text.substr(0, 80)),
+        "extra-body");
   }
   return json;
 }
@@ -25,7 +28,8 @@ Result<ordered_json> parse_object(const std::string& text) {
 Result<ordered_json> completions_prompt(const runtime::RequestSpec& request) {
   if (const auto* text = std::get_if<std::string>(&request.prompt)) return ordered_json(*text);
   if (const auto* ids = std::get_if<std::vector<TokenId>>(&request.prompt)) return ordered_json(*ids);
-  return usage_error("chat messages need --backend openai-chat; the completions endpoint takes text or token ids", "backend");
+  return usage_error("chat messages need --backend openai-chat; the completions endpoint takes text or token ids",
+                     "backend");
 }
 
 Result<ordered_json> chat_messages(const runtime::RequestSpec& request) {
@@ -35,7 +39,8 @@ Result<ordered_json> chat_messages(const runtime::RequestSpec& request) {
   } else if (const auto* chat = std::get_if<std::vector<record::ChatMessage>>(&request.prompt)) {
     for (const auto& message : *chat) messages.push_back({{"role", message.role}, {"content", message.content}});
   } else {
-    return usage_error("prompts of token ids need --backend openai; the chat endpoint takes text or messages", "backend");
+    return usage_error("prompts of token ids need --backend openai; the chat endpoint takes text or messages",
+                       "backend");
   }
   return messages;
 }
@@ -75,7 +80,8 @@ Status HttpTargetOptions::validate() const {
   const std::string path = endpoint_or_default();
   const bool chat = backend == HttpBackend::openai_chat;
   const std::string_view ending = chat ? "chat/completions" : "completions";
-  if (!path.ends_with(ending) || (!chat && path.ends_with("chat/completions")) || path.find_first_of(" \r\n") != std::string::npos) {
+  if (!path.ends_with(ending) || (!chat && path.ends_with("chat/completions")) ||
+      path.find_first_of(" \r\n") != std::string::npos) {
     problems.push_back(fmt::format("expected an --endpoint that ends with {} for back end {}, found '{}'", ending,
                                    chat ? "openai-chat" : "openai", path));
   }

@@ -1,4 +1,5 @@
-// The HTTP target against the null server, over loopback sockets in real time: nothing here asserts how long anything takes.
+// The HTTP target against the null server, over loopback sockets in real time: nothing here asserts how long anything
+// takes.
 #include "loadgen/http_target.h"
 
 #include <gtest/gtest.h>
@@ -80,10 +81,13 @@ class HttpTargetTest : public ::testing::Test {
   /// Runs the loop until the requests have ended.
   void finish(std::size_t count) {
     const auto ended = [&] {
-      return static_cast<std::size_t>(std::count_if(sinks.begin(), sinks.end(), [](const auto& s) { return s->outcome.has_value(); }));
+      return static_cast<std::size_t>(
+          std::count_if(sinks.begin(), sinks.end(), [](const auto& s) { return s->outcome.has_value(); }));
     };
-    const TimeNs limit = platform::monotonic_now() + 120 * kSecond;  // so that a fault ends the test instead of hanging it
-    while (ended() < count && platform::monotonic_now() < limit) loop->run_until(platform::monotonic_now() + kMillisecond);
+    const TimeNs limit =
+        platform::monotonic_now() + 120 * kSecond;  // so that a fault ends the test instead of hanging it
+    while (ended() < count && platform::monotonic_now() < limit)
+      loop->run_until(platform::monotonic_now() + kMillisecond);
     ASSERT_EQ(ended(), count);
   }
   const Outcome& run_one() {
@@ -153,10 +157,12 @@ TEST_F(HttpTargetTest, StampsLieBetweenTheServersStampAndOurs) {
   // Figures for whoever reads the log; the truth test with limits is the selftest's.
   RecordProperty("arrival_minus_server_stamp_us_p50", std::to_string(errors_us[errors_us.size() / 2]));
   RecordProperty("arrival_minus_server_stamp_us_p99", std::to_string(errors_us[errors_us.size() * 99 / 100]));
-  std::printf("arrival - server stamp: p50 %.1f us, p99 %.1f us, max %.1f us; server late p99 %.1f us; %llu of %llu reads stamped\n",
-              errors_us[errors_us.size() / 2], errors_us[errors_us.size() * 99 / 100], errors_us.back(),
-              server->stats().lateness_p99_us, static_cast<unsigned long long>(target().stats().stamped_reads),
-              static_cast<unsigned long long>(target().stats().stamped_reads + target().stats().unstamped_reads));
+  std::printf(
+      "arrival - server stamp: p50 %.1f us, p99 %.1f us, max %.1f us; server late p99 %.1f us; %llu of %llu reads "
+      "stamped\n",
+      errors_us[errors_us.size() / 2], errors_us[errors_us.size() * 99 / 100], errors_us.back(),
+      server->stats().lateness_p99_us, static_cast<unsigned long long>(target().stats().stamped_reads),
+      static_cast<unsigned long long>(target().stats().stamped_reads + target().stats().unstamped_reads));
 }
 
 struct Misbehaviour {
@@ -168,8 +174,11 @@ struct Misbehaviour {
 class HttpTargetFailures : public HttpTargetTest, public ::testing::WithParamInterface<Misbehaviour> {};
 
 TEST_P(HttpTargetFailures, AreClassifiedAndKeepWhatCame) {
-  start(fast(GetParam().behaviour));
-  target_options.first_token_timeout = GetParam().expected == ErrorClass::first_token_timeout ? 30 * kMillisecond : 60 * kSecond;
+  auto options = fast(GetParam().behaviour);
+  options.events_per_write = 2;  // the events before the failure come together, however busy the machine is
+  start(options);
+  target_options.first_token_timeout =
+      GetParam().expected == ErrorClass::first_token_timeout ? 30 * kMillisecond : 60 * kSecond;
   target_options.gap_timeout = GetParam().expected == ErrorClass::gap_timeout ? 30 * kMillisecond : 60 * kSecond;
   const Outcome& outcome = run_one();
   EXPECT_EQ(outcome.error_class, GetParam().expected) << outcome.error;
@@ -193,7 +202,8 @@ INSTANTIATE_TEST_SUITE_P(
                       Misbehaviour{NullBehaviour::malformed_event, ErrorClass::malformed_event, 5}));
 
 TEST_F(HttpTargetTest, AResetIsAReset) {
-  // Not among the cases above: bytes that the kernel has not handed over yet are lost with a reset, so the count may be smaller.
+  // Not among the cases above: bytes that the kernel has not handed over yet are lost with a reset, so the count may be
+  // smaller.
   start(fast(NullBehaviour::reset));
   EXPECT_EQ(run_one().error_class, ErrorClass::reset);
   EXPECT_LE(last().events.size(), 2u);
@@ -339,7 +349,8 @@ TEST_F(HttpTargetTest, AServerThatDiesInTheMiddleIsReportedPerRequest) {
   for (int i = 0; i < 3; ++i) add();
   for (std::size_t i = 0; i < 3; ++i) submit(i);
   const TimeNs limit = platform::monotonic_now() + 60 * kSecond;
-  while (std::any_of(sinks.begin(), sinks.end(), [](const auto& s) { return s->events.size() < 3; }) && platform::monotonic_now() < limit) {
+  while (std::any_of(sinks.begin(), sinks.end(), [](const auto& s) { return s->events.size() < 3; }) &&
+         platform::monotonic_now() < limit) {
     loop->run_until(platform::monotonic_now() + kMillisecond);
   }
   server.reset();
@@ -374,9 +385,10 @@ TEST_F(HttpTargetTest, ChatBodiesCarryMessages) {
   add("hi \"you\"");
   submit(0);
   finish(1);
-  EXPECT_EQ(server->bodies().at(0),
-            "/v1/chat/completions {\"model\":\"null\",\"messages\":[{\"role\":\"user\",\"content\":\"hi \\\"you\\\"\"}],"
-            "\"max_completion_tokens\":16,\"stream\":true,\"stream_options\":{\"include_usage\":true}}");
+  EXPECT_EQ(
+      server->bodies().at(0),
+      "/v1/chat/completions {\"model\":\"null\",\"messages\":[{\"role\":\"user\",\"content\":\"hi \\\"you\\\"\"}],"
+      "\"max_completion_tokens\":16,\"stream\":true,\"stream_options\":{\"include_usage\":true}}");
   EXPECT_EQ(sinks[0]->events.size(), 5u);
   RequestSpec ids;
   ids.prompt = std::vector<TokenId>{1};
@@ -392,7 +404,8 @@ TEST(HttpTargetOptionsTest, ListsEveryProblemAtOnceAndNoSecret) {
   options.gap_timeout = 0;
   const Status status = options.validate();
   ASSERT_FALSE(status);
-  for (const char* part : {"https is not built yet", "extra body", "ends with completions", "Authorization", "above 0"}) {
+  for (const char* part :
+       {"https is not built yet", "extra body", "ends with completions", "Authorization", "above 0"}) {
     EXPECT_NE(status.error().message.find(part), std::string::npos) << part << ": " << status.error().message;
   }
   EXPECT_EQ(status.error().message.find("secret"), std::string::npos);

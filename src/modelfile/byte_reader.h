@@ -34,7 +34,8 @@ class ByteReader {
   /// The length comes from the file and may be anything.
   std::optional<std::string_view> text(std::uint64_t length) {
     if (length > remaining()) return std::nullopt;
-    const std::string_view found(reinterpret_cast<const char*>(bytes_.data()) + position_, static_cast<std::size_t>(length));
+    const std::string_view found(reinterpret_cast<const char*>(bytes_.data()) + position_,
+                                 static_cast<std::size_t>(length));
     position_ += found.size();
     return found;
   }

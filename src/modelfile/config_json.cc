@@ -1,4 +1,5 @@
-// config.json as Hugging Face writes it. A key that is there must have the right type; a key that is not leaves the default.
+// config.json as Hugging Face writes it. A key that is there must have the right type; a key that is not leaves the
+// default.
 #include <cmath>
 #include <limits>
 
@@ -145,7 +146,8 @@ Status read_generation_config(const std::filesystem::path& path, ModelConfig& co
   simdjson::dom::parser parser;
   object root;
   if (parser.parse(file.text().data(), file.text().size()).get(root) != simdjson::SUCCESS)
-    return usage_error(fmt::format("{}: expected a JSON object, found {}; fetch it again", path.string(), describe_start(file.bytes())));
+    return usage_error(fmt::format("{}: expected a JSON object, found {}; fetch it again", path.string(),
+                                   describe_start(file.bytes())));
   return ConfigReader(path.string(), root).tokens("eos_token_id", config.eos_token_ids);
 }
 

@@ -1,7 +1,8 @@
-// GGUF v3: "GGUF", u32 version, u64 tensor count, u64 pair count; then the pairs (key, u32 type, value), the tensor infos (name,
-// u32 number of dimensions, u64 dimensions with the fastest first, u32 type, u64 offset) and, at the next multiple of
-// `general.alignment` (32 unless stated), the data. A string is a u64 length and bytes; an array a u32 element type, a u64 count
-// and the items. Every count is checked against the bytes that are left before anything is allocated.
+// GGUF v3: "GGUF", u32 version, u64 tensor count, u64 pair count; then the pairs (key, u32 type, value), the tensor
+// infos (name, u32 number of dimensions, u64 dimensions with the fastest first, u32 type, u64 offset) and, at the next
+// multiple of `general.alignment` (32 unless stated), the data. A string is a u64 length and bytes; an array a u32
+// element type, a u64 count and the items. Every count is checked against the bytes that are left before anything is
+// allocated.
 #include <bit>
 #include <limits>
 
@@ -27,11 +28,21 @@ constexpr std::uint64_t kLeastInfoBytes = 8 + 4 + 8 + 4 + 8;
 
 std::uint64_t least_bytes(ValueType type) {
   switch (type) {
-    case ValueType::u8: case ValueType::i8: case ValueType::boolean: return 1;
-    case ValueType::u16: case ValueType::i16: return 2;
-    case ValueType::u32: case ValueType::i32: case ValueType::f32: return 4;
-    case ValueType::array: return 12;
-    default: return 8;
+    case ValueType::u8:
+    case ValueType::i8:
+    case ValueType::boolean:
+      return 1;
+    case ValueType::u16:
+    case ValueType::i16:
+      return 2;
+    case ValueType::u32:
+    case ValueType::i32:
+    case ValueType::f32:
+      return 4;
+    case ValueType::array:
+      return 12;
+    default:
+      return 8;
   }
 }
 
@@ -45,7 +56,8 @@ struct TensorInfo {
 
 class GgufParser {
  public:
-  GgufParser(std::string path, std::span<const std::byte> bytes) : path_(std::move(path)), bytes_(bytes), reader_(bytes) {}
+  GgufParser(std::string path, std::span<const std::byte> bytes)
+      : path_(std::move(path)), bytes_(bytes), reader_(bytes) {}
 
   Status parse(ModelFile& model) {
     TS_TRY_STATUS(header());
@@ -59,26 +71,30 @@ class GgufParser {
 
  private:
   std::unexpected<Error> wrong(std::string_view what) const {
-    return usage_error(fmt::format("{}: {} (at byte {}); the file is damaged or not a GGUF v3 file: fetch or convert it again",
-                                   path_, what, reader_.position()));
+    return usage_error(
+        fmt::format("{}: {} (at byte {}); the file is damaged or not a GGUF v3 file: fetch or convert it again", path_,
+                    what, reader_.position()));
   }
   std::unexpected<Error> cut(std::string_view where) const {
-    return usage_error(fmt::format("{}: the file ends inside {} ({} bytes in all): it is truncated, fetch it again", path_, where,
-                                   bytes_.size()));
+    return usage_error(fmt::format("{}: the file ends inside {} ({} bytes in all): it is truncated, fetch it again",
+                                   path_, where, bytes_.size()));
   }
 
   Status header() {
     const auto magic = reader_.text(4);
     if (!magic || *magic != "GGUF")
-      return usage_error(fmt::format("{}: expected a GGUF file, which begins with \"GGUF\"; found {}", path_, describe_start(bytes_)));
+      return usage_error(
+          fmt::format("{}: expected a GGUF file, which begins with \"GGUF\"; found {}", path_, describe_start(bytes_)));
     const auto version = reader_.number<std::uint32_t>();
     const auto tensors = reader_.number<std::uint64_t>();
     const auto pairs = reader_.number<std::uint64_t>();
     if (!version || !tensors || !pairs) return cut("the header");
     if (*version == 0x03000000)
-      return usage_error(fmt::format("{}: a big-endian GGUF file; convert the model again for little-endian machines", path_));
+      return usage_error(
+          fmt::format("{}: a big-endian GGUF file; convert the model again for little-endian machines", path_));
     if (*version != 3)
-      return usage_error(fmt::format("{}: expected GGUF version 3, found {}; convert the model again", path_, *version));
+      return usage_error(
+          fmt::format("{}: expected GGUF version 3, found {}; convert the model again", path_, *version));
     if (*pairs > reader_.remaining() / kLeastPairBytes)
       return wrong(fmt::format("{} metadata pairs are announced, more than the file can hold", *pairs));
     if (*tensors > reader_.remaining() / kLeastInfoBytes)
@@ -88,7 +104,8 @@ class GgufParser {
     return {};
   }
 
-  Result<std::string_view> string(std::string_view where, std::uint64_t most = std::numeric_limits<std::uint64_t>::max()) {
+  Result<std::string_view> string(std::string_view where,
+                                  std::uint64_t most = std::numeric_limits<std::uint64_t>::max()) {
     const auto length = reader_.number<std::uint64_t>();
     if (!length) return cut(where);
     if (*length > most) return wrong(fmt::format("{} has {} bytes, at most {} are allowed", where, *length, most));
@@ -110,7 +127,8 @@ class GgufParser {
       const std::string where = fmt::format("the metadata value {}", in_quotes(key));
       TS_TRY(const ValueType type, value_type(where));
       TS_TRY(MetaValue value, type == ValueType::array ? array(where) : scalar(type, where));
-      if (!model.metadata.emplace(std::string(key), std::move(value)).second) return wrong(fmt::format("{} stands twice", where));
+      if (!model.metadata.emplace(std::string(key), std::move(value)).second)
+        return wrong(fmt::format("{} stands twice", where));
     }
     return {};
   }
@@ -124,22 +142,34 @@ class GgufParser {
 
   Result<MetaValue> scalar(ValueType type, std::string_view where) {
     switch (type) {
-      case ValueType::u8: return number<std::uint8_t, std::uint64_t>(where);
-      case ValueType::u16: return number<std::uint16_t, std::uint64_t>(where);
-      case ValueType::u32: return number<std::uint32_t, std::uint64_t>(where);
-      case ValueType::u64: return number<std::uint64_t, std::uint64_t>(where);
-      case ValueType::i8: return number<std::int8_t, std::int64_t>(where);
-      case ValueType::i16: return number<std::int16_t, std::int64_t>(where);
-      case ValueType::i32: return number<std::int32_t, std::int64_t>(where);
-      case ValueType::i64: return number<std::int64_t, std::int64_t>(where);
-      case ValueType::f32: return number<float, double>(where);
-      case ValueType::f64: return number<double, double>(where);
-      case ValueType::boolean: return number<std::uint8_t, bool>(where);
+      case ValueType::u8:
+        return number<std::uint8_t, std::uint64_t>(where);
+      case ValueType::u16:
+        return number<std::uint16_t, std::uint64_t>(where);
+      case ValueType::u32:
+        return number<std::uint32_t, std::uint64_t>(where);
+      case ValueType::u64:
+        return number<std::uint64_t, std::uint64_t>(where);
+      case ValueType::i8:
+        return number<std::int8_t, std::int64_t>(where);
+      case ValueType::i16:
+        return number<std::int16_t, std::int64_t>(where);
+      case ValueType::i32:
+        return number<std::int32_t, std::int64_t>(where);
+      case ValueType::i64:
+        return number<std::int64_t, std::int64_t>(where);
+      case ValueType::f32:
+        return number<float, double>(where);
+      case ValueType::f64:
+        return number<double, double>(where);
+      case ValueType::boolean:
+        return number<std::uint8_t, bool>(where);
       case ValueType::string: {
         TS_TRY(const std::string_view text, string(where));
         return MetaValue(std::string(text));
       }
-      case ValueType::array: break;
+      case ValueType::array:
+        break;
     }
     return wrong(fmt::format("{} is an array where a single value belongs", where));
   }
@@ -176,19 +206,32 @@ class GgufParser {
     if (*count > reader_.remaining() / least_bytes(type))
       return wrong(fmt::format("{} announces {} items, more than the file can hold", where, *count));
     switch (type) {
-      case ValueType::u8: return numbers<std::uint8_t, std::int64_t>(*count, where);
-      case ValueType::boolean: return numbers<std::uint8_t, std::int64_t>(*count, where);
-      case ValueType::u16: return numbers<std::uint16_t, std::int64_t>(*count, where);
-      case ValueType::u32: return numbers<std::uint32_t, std::int64_t>(*count, where);
-      case ValueType::u64: return numbers<std::uint64_t, std::int64_t>(*count, where);
-      case ValueType::i8: return numbers<std::int8_t, std::int64_t>(*count, where);
-      case ValueType::i16: return numbers<std::int16_t, std::int64_t>(*count, where);
-      case ValueType::i32: return numbers<std::int32_t, std::int64_t>(*count, where);
-      case ValueType::i64: return numbers<std::int64_t, std::int64_t>(*count, where);
-      case ValueType::f32: return numbers<float, double>(*count, where);
-      case ValueType::f64: return numbers<double, double>(*count, where);
-      case ValueType::string: return strings(*count, where);
-      case ValueType::array: break;
+      case ValueType::u8:
+        return numbers<std::uint8_t, std::int64_t>(*count, where);
+      case ValueType::boolean:
+        return numbers<std::uint8_t, std::int64_t>(*count, where);
+      case ValueType::u16:
+        return numbers<std::uint16_t, std::int64_t>(*count, where);
+      case ValueType::u32:
+        return numbers<std::uint32_t, std::int64_t>(*count, where);
+      case ValueType::u64:
+        return numbers<std::uint64_t, std::int64_t>(*count, where);
+      case ValueType::i8:
+        return numbers<std::int8_t, std::int64_t>(*count, where);
+      case ValueType::i16:
+        return numbers<std::int16_t, std::int64_t>(*count, where);
+      case ValueType::i32:
+        return numbers<std::int32_t, std::int64_t>(*count, where);
+      case ValueType::i64:
+        return numbers<std::int64_t, std::int64_t>(*count, where);
+      case ValueType::f32:
+        return numbers<float, double>(*count, where);
+      case ValueType::f64:
+        return numbers<double, double>(*count, where);
+      case ValueType::string:
+        return strings(*count, where);
+      case ValueType::array:
+        break;
     }
     return wrong(fmt::format("{} is an array of arrays, which no model needs", where));
   }
@@ -234,7 +277,9 @@ class GgufParser {
     const auto offset = reader_.number<std::uint64_t>();
     if (!number || !offset) return cut("the tensor list");
     const auto type = gguf_element_type(*number);
-    if (!type) return wrong(fmt::format("tensor {} has element type {}, which this version does not know", in_quotes(info.name), *number));
+    if (!type)
+      return wrong(fmt::format("tensor {} has element type {}, which this version does not know", in_quotes(info.name),
+                               *number));
     const auto elements = element_count(info.shape);
     const bool whole_rows = info.shape.back() % type->block_elements == 0;
     const auto bytes = elements && whole_rows ? byte_count(*type, *elements) : std::nullopt;
@@ -260,11 +305,14 @@ class GgufParser {
     std::uint64_t end = 0;
     for (const TensorInfo* info : order) {
       if (info->offset % alignment_ != 0)
-        return wrong(fmt::format("tensor {} has offset {}, not a multiple of {}", in_quotes(info->name), info->offset, alignment_));
+        return wrong(fmt::format("tensor {} has offset {}, not a multiple of {}", in_quotes(info->name), info->offset,
+                                 alignment_));
       if (info->offset < end) return wrong(fmt::format("tensor {} overlaps the one before it", in_quotes(info->name)));
       if (info->offset > room || info->bytes > room - info->offset)
-        return usage_error(fmt::format("{}: tensor {} needs {} bytes at {}, but the data section has {}: the file is truncated or "
-                                       "damaged, fetch it again", path_, in_quotes(info->name), info->bytes, info->offset, room));
+        return usage_error(
+            fmt::format("{}: tensor {} needs {} bytes at {}, but the data section has {}: the file is truncated or "
+                        "damaged, fetch it again",
+                        path_, in_quotes(info->name), info->bytes, info->offset, room));
       end = info->offset + info->bytes;
     }
     return {};
@@ -281,7 +329,8 @@ class GgufParser {
       const auto known = hugging_face_name(info.name, std::numeric_limits<std::uint32_t>::max());
       view.name = known.value_or(info.name);
       if (!model.tensors.emplace(view.name, view).second)
-        return usage_error(fmt::format("{}: the tensor {} stands twice; convert the model again", path_, in_quotes(info.name)));
+        return usage_error(
+            fmt::format("{}: the tensor {} stands twice; convert the model again", path_, in_quotes(info.name)));
     }
     return {};
   }
@@ -304,7 +353,8 @@ Result<std::shared_ptr<const ModelFile>> load_gguf(const std::filesystem::path& 
   TS_TRY_STATUS(GgufParser(model->path, file->bytes()).parse(*model));
   TS_TRY_STATUS(config_from_metadata(*model));
   for (const auto& [name, tensor] : model->tensors)
-    if (!hugging_face_name(tensor.file_name, model->config.num_layers)) model->unknown_tensors.push_back(tensor.file_name);
+    if (!hugging_face_name(tensor.file_name, model->config.num_layers))
+      model->unknown_tensors.push_back(tensor.file_name);
   return model;
 }
 

@@ -30,8 +30,10 @@ class MetadataReader {
     if (value == nullptr) return {};
     const auto number = whole(*value);
     if (!number || *number < 0 || *number > std::numeric_limits<std::uint32_t>::max())
-      return usage_error(fmt::format("{}: metadata {} must be one whole number from 0 to 4294967295 for all layers; convert the "
-                                     "model again", model_.path, key));
+      return usage_error(
+          fmt::format("{}: metadata {} must be one whole number from 0 to 4294967295 for all layers; convert the "
+                      "model again",
+                      model_.path, key));
     out = static_cast<std::uint32_t>(*number);
     return {};
   }
@@ -41,7 +43,8 @@ class MetadataReader {
     if (value == nullptr) return {};
     const auto* number = std::get_if<double>(value);
     if (number == nullptr || !std::isfinite(*number) || *number <= 0)
-      return usage_error(fmt::format("{}: metadata {} must be a positive number; convert the model again", model_.path, key));
+      return usage_error(
+          fmt::format("{}: metadata {} must be a positive number; convert the model again", model_.path, key));
     out = *number;
     return {};
   }
@@ -59,7 +62,8 @@ class MetadataReader {
     if (const auto* number = std::get_if<std::int64_t>(&value)) return *number;
     if (const auto* number = std::get_if<std::uint64_t>(&value))
       return *number <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())
-                 ? std::optional(static_cast<std::int64_t>(*number)) : std::nullopt;
+                 ? std::optional(static_cast<std::int64_t>(*number))
+                 : std::nullopt;
     const auto* many = std::get_if<std::vector<std::int64_t>>(&value);
     if (many == nullptr || many->empty()) return std::nullopt;
     for (const std::int64_t number : *many)
@@ -98,7 +102,8 @@ void read_vocabulary(const MetadataReader& meta, const ModelFile& model, ModelCo
   const TensorView* embedding = model.find("model.embed_tokens.weight");
   const MetaValue* tokens = meta.find("tokenizer.ggml.tokens");
   const auto* list = tokens != nullptr ? std::get_if<std::vector<std::string>>(tokens) : nullptr;
-  if (embedding != nullptr && embedding->shape.size() == 2 && embedding->shape[0] <= std::numeric_limits<std::uint32_t>::max())
+  if (embedding != nullptr && embedding->shape.size() == 2 &&
+      embedding->shape[0] <= std::numeric_limits<std::uint32_t>::max())
     config.vocab_size = static_cast<std::uint32_t>(embedding->shape[0]);
   else if (config.vocab_size == 0 && list != nullptr)
     config.vocab_size = static_cast<std::uint32_t>(list->size());

@@ -2,6 +2,7 @@
 
 #include "base/rng.h"
 #include "modelfile/model.h"
+#include "modelfile/summary.h"
 #include "modelfile/test_files.h"
 #include "support/shared_data.h"
 
@@ -77,8 +78,8 @@ TEST(Gguf, ListsUnknownTensors) {
 }
 
 TEST(Gguf, NamesOtherElementTypes) {
-  GgufWriter writer = testing::tiny_llama_gguf();
-  const std::string bytes = with_architecture().tensor_info("output.weight", {32}, 8, 0).data(std::string(34, 'x')).bytes();
+  const std::string bytes =
+      with_architecture().tensor_info("output.weight", {32}, 8, 0).data(std::string(34, 'x')).bytes();
   const auto model = load_bytes(bytes);
   ASSERT_TRUE(model) << model.error().message;
   const TensorView* tensor = (*model)->find("lm_head.weight");
@@ -86,6 +87,18 @@ TEST(Gguf, NamesOtherElementTypes) {
   EXPECT_EQ(tensor->dtype, DType::other);
   EXPECT_EQ(tensor->dtype_name, "Q8_0");
   EXPECT_EQ(tensor->data.size(), 34u);
+}
+
+TEST(Gguf, IsSummarised) {
+  GgufWriter writer = testing::tiny_llama_gguf();
+  const auto model = load_bytes(writer.bytes());
+  ASSERT_TRUE(model) << model.error().message;
+  const ModelSummary summary = summarize(**model);
+  // Embedding 96, three norms of 8, q and o 64 each, k and v 32 each, three of 128.
+  EXPECT_EQ(summary.total.parameters, 96u + 24 + 128 + 64 + 384);
+  EXPECT_EQ(summary.total.bytes, 4 * summary.total.parameters);
+  EXPECT_EQ(summary.by_dtype.at("F32").tensors, 11u);
+  EXPECT_EQ(summary.kv_elements_per_token, 2u * 1 * 1 * 4);
 }
 
 TEST(Gguf, SaysWhatWasFoundInsteadOfGguf) {
@@ -105,7 +118,8 @@ TEST(Gguf, RefusesOtherVersions) {
 
 // LDR-01: products and sums that pass 2^64.
 TEST(Gguf, RefusesSizesThatWrap) {
-  const auto shape = with_architecture().tensor_info("big", {(1ull << 42) + 1, 1ull << 22}, 0, 0).data(std::string(64, 'x'));
+  const auto shape =
+      with_architecture().tensor_info("big", {(1ull << 42) + 1, 1ull << 22}, 0, 0).data(std::string(64, 'x'));
   EXPECT_NE(error_of(shape.bytes()).find("\"big\""), std::string::npos);
   GgufWriter sum = with_architecture();
   sum.tensor_info("a", {1ull << 61}, 24, 0).tensor_info("b", {1ull << 63}, 24, 1ull << 63).data(std::string(64, 'x'));
@@ -130,31 +144,48 @@ TEST(Gguf, RefusesAbsurdCounts) {
 TEST(Gguf, RefusesWrongStructure) {
   const std::string data(256, 'x');
   EXPECT_NE(error_of(with_architecture().pair("x", 13, "").bytes()).find("value type 13"), std::string::npos);
-  EXPECT_NE(error_of(with_architecture().pair("x", 9, raw<std::uint32_t>(9) + raw<std::uint64_t>(0)).bytes()).find("array of arrays"),
+  EXPECT_NE(error_of(with_architecture().pair("x", 9, raw<std::uint32_t>(9) + raw<std::uint64_t>(0)).bytes())
+                .find("array of arrays"),
             std::string::npos);
-  EXPECT_NE(error_of(with_architecture().pair_u32("x", 1).pair_u32("x", 2).bytes()).find("stands twice"), std::string::npos);
-  EXPECT_NE(error_of(with_architecture().pair_u32("general.alignment", 24).bytes()).find("power of two"), std::string::npos);
-  EXPECT_NE(error_of(with_architecture().tensor_info("t", {}, 0, 0).data(data).bytes()).find("0 dimensions"), std::string::npos);
-  EXPECT_NE(error_of(with_architecture().tensor_info("t", {1, 1, 1, 1, 1}, 0, 0).data(data).bytes()).find("5 dimensions"), std::string::npos);
-  EXPECT_NE(error_of(with_architecture().tensor_info("t", {4, 0}, 0, 0).data(data).bytes()).find("dimension of zero"), std::string::npos);
-  EXPECT_NE(error_of(with_architecture().tensor_info("t", {4}, 77, 0).data(data).bytes()).find("element type 77"), std::string::npos);
-  EXPECT_NE(error_of(with_architecture().tensor_info("t", {33}, 8, 0).data(data).bytes()).find("impossible shape"), std::string::npos);
-  EXPECT_NE(error_of(with_architecture().tensor_info("t", {4}, 0, 4).data(data).bytes()).find("not a multiple of 32"), std::string::npos);
-  EXPECT_NE(error_of(with_architecture().tensor_info("t", {16}, 0, 0).tensor_info("u", {16}, 0, 32).data(data).bytes()).find("overlaps"),
+  EXPECT_NE(error_of(with_architecture().pair_u32("x", 1).pair_u32("x", 2).bytes()).find("stands twice"),
             std::string::npos);
-  EXPECT_NE(error_of(with_architecture().tensor_info("t", {65}, 0, 0).data(data).bytes()).find("truncated"), std::string::npos);
-  EXPECT_NE(error_of(with_architecture().tensor("output_norm.weight", {4}).tensor("model.norm.weight", {4}).bytes()).find("stands twice"),
+  EXPECT_NE(error_of(with_architecture().pair_u32("general.alignment", 24).bytes()).find("power of two"),
+            std::string::npos);
+  EXPECT_NE(error_of(with_architecture().tensor_info("t", {}, 0, 0).data(data).bytes()).find("0 dimensions"),
+            std::string::npos);
+  EXPECT_NE(
+      error_of(with_architecture().tensor_info("t", {1, 1, 1, 1, 1}, 0, 0).data(data).bytes()).find("5 dimensions"),
+      std::string::npos);
+  EXPECT_NE(error_of(with_architecture().tensor_info("t", {4, 0}, 0, 0).data(data).bytes()).find("dimension of zero"),
+            std::string::npos);
+  EXPECT_NE(error_of(with_architecture().tensor_info("t", {4}, 77, 0).data(data).bytes()).find("element type 77"),
+            std::string::npos);
+  EXPECT_NE(error_of(with_architecture().tensor_info("t", {33}, 8, 0).data(data).bytes()).find("impossible shape"),
+            std::string::npos);
+  EXPECT_NE(error_of(with_architecture().tensor_info("t", {4}, 0, 4).data(data).bytes()).find("not a multiple of 32"),
+            std::string::npos);
+  EXPECT_NE(error_of(with_architecture().tensor_info("t", {16}, 0, 0).tensor_info("u", {16}, 0, 32).data(data).bytes())
+                .find("overlaps"),
+            std::string::npos);
+  EXPECT_NE(error_of(with_architecture().tensor_info("t", {65}, 0, 0).data(data).bytes()).find("truncated"),
+            std::string::npos);
+  EXPECT_NE(error_of(with_architecture().tensor("output_norm.weight", {4}).tensor("model.norm.weight", {4}).bytes())
+                .find("stands twice"),
             std::string::npos);
   EXPECT_NE(error_of(GgufWriter().pair_u32("x", 1).bytes()).find("general.architecture"), std::string::npos);
-  EXPECT_NE(error_of(with_architecture().pair_text("llama.block_count", "5").bytes()).find("llama.block_count"), std::string::npos);
+  EXPECT_NE(error_of(with_architecture().pair_text("llama.block_count", "5").bytes()).find("llama.block_count"),
+            std::string::npos);
 }
 
 TEST(Gguf, AcceptsPerLayerListsOnlyWhenAllAreEqual) {
-  const auto equal = load_bytes(with_architecture().pair_numbers<std::uint32_t>("llama.attention.head_count_kv", 4, {4, 4}).bytes());
+  const auto equal =
+      load_bytes(with_architecture().pair_numbers<std::uint32_t>("llama.attention.head_count_kv", 4, {4, 4}).bytes());
   ASSERT_TRUE(equal) << equal.error().message;
   EXPECT_EQ((*equal)->config.num_kv_heads, 4u);
-  EXPECT_NE(error_of(with_architecture().pair_numbers<std::uint32_t>("llama.attention.head_count_kv", 4, {4, 2}).bytes()).find("for all layers"),
-            std::string::npos);
+  EXPECT_NE(
+      error_of(with_architecture().pair_numbers<std::uint32_t>("llama.attention.head_count_kv", 4, {4, 2}).bytes())
+          .find("for all layers"),
+      std::string::npos);
 }
 
 TEST(Gguf, EveryTruncationIsAnError) {

@@ -20,8 +20,10 @@ struct TensorStore {
 /// Fills `model.config` from GGUF metadata and tensor shapes.
 Status config_from_metadata(ModelFile& model);
 /// Adds one .safetensors file's tensors to `model`; a name that is there already is an error.
-Status add_safetensors(const std::filesystem::path& path, const LoadOptions& options, ModelFile& model, TensorStore& store);
+Status add_safetensors(const std::filesystem::path& path, const LoadOptions& options, ModelFile& model,
+                       TensorStore& store);
 /// A folder as Hugging Face lays it out, or one .safetensors file with config.json beside it.
-Result<std::shared_ptr<const ModelFile>> load_hugging_face(const std::filesystem::path& path, const LoadOptions& options);
+Result<std::shared_ptr<const ModelFile>> load_hugging_face(const std::filesystem::path& path,
+                                                           const LoadOptions& options);
 
 }  // namespace tokenstone::modelfile

@@ -48,7 +48,7 @@ Result<MappedFile> MappedFile::open(const std::filesystem::path& path) {
   const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
   if (file.fd < 0)
     return usage_error(fmt::format("cannot open {}: {}; check the path", path.string(), std::strerror(errno)));
-  struct stat about {};
+  struct stat about{};
   if (::fstat(file.fd, &about) != 0)
     return usage_error(fmt::format("cannot look at {}: {}", path.string(), std::strerror(errno)));
   if (!S_ISREG(about.st_mode))
@@ -84,7 +84,8 @@ std::string describe_start(std::span<const std::byte> bytes) {
   if (is_text) {
     shown = fmt::format("\"{}\"", start);
   } else {
-    for (const char c : start) shown += fmt::format("{}{:02X}", shown.empty() ? "" : " ", static_cast<unsigned char>(c));
+    for (const char c : start)
+      shown += fmt::format("{}{:02X}", shown.empty() ? "" : " ", static_cast<unsigned char>(c));
   }
   return kind.empty() ? shown : fmt::format("{} ({})", shown, kind);
 }

@@ -25,7 +25,10 @@ class MappedFile {
   ~MappedFile();
 
   std::span<const std::byte> bytes() const { return {data_, size_}; }
-  std::string_view text() const { return {reinterpret_cast<const char*>(data_), size_}; }
+  /// Never a null pointer, also for an empty file.
+  std::string_view text() const {
+    return size_ == 0 ? std::string_view("") : std::string_view(reinterpret_cast<const char*>(data_), size_);
+  }
 
  private:
   MappedFile(const std::byte* data, std::size_t size) : data_(data), size_(size) {}

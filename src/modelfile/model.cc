@@ -20,20 +20,22 @@ Result<std::map<std::string, std::string>> read_index(const std::filesystem::pat
   simdjson::dom::parser parser;
   simdjson::dom::object map;
   if (parser.parse(file.text().data(), file.text().size())["weight_map"].get(map) != simdjson::SUCCESS)
-    return usage_error(fmt::format("{}: expected a JSON object with \"weight_map\", found {}; fetch it again", path.string(),
-                                   describe_start(file.bytes())));
+    return usage_error(fmt::format("{}: expected a JSON object with \"weight_map\", found {}; fetch it again",
+                                   path.string(), describe_start(file.bytes())));
   std::map<std::string, std::string> shards;
   for (const auto& [tensor, value] : map) {
     std::string_view name;
     const bool is_text = value.get(name) == simdjson::SUCCESS;
     if (!is_text || name.empty() || name.find('/') != std::string_view::npos || name.starts_with('.'))
-      return usage_error(fmt::format("{}: the file of tensor {} must be a name in the same folder", path.string(), in_quotes(tensor)));
+      return usage_error(
+          fmt::format("{}: the file of tensor {} must be a name in the same folder", path.string(), in_quotes(tensor)));
     shards.emplace(tensor, name);
   }
   return shards;
 }
 
-Status add_shards(const std::filesystem::path& folder, const LoadOptions& options, ModelFile& model, TensorStore& store) {
+Status add_shards(const std::filesystem::path& folder, const LoadOptions& options, ModelFile& model,
+                  TensorStore& store) {
   TS_TRY(const auto shards, read_index(folder / kIndexFile));
   std::set<std::string> files;
   for (const auto& [tensor, file] : shards) files.insert(file);
@@ -58,8 +60,9 @@ Result<Layout> find_layout(const std::filesystem::path& path) {
   }
   if (std::filesystem::exists(path / kIndexFile)) return Layout{path, {}};
   if (std::filesystem::exists(path / kSingleFile)) return Layout{path, path / kSingleFile};
-  return usage_error(fmt::format("{}: expected {} or {} in this folder, found neither; give a GGUF file or a Hugging Face folder",
-                                 path.string(), kSingleFile, kIndexFile));
+  return usage_error(
+      fmt::format("{}: expected {} or {} in this folder, found neither; give a GGUF file or a Hugging Face folder",
+                  path.string(), kSingleFile, kIndexFile));
 }
 
 bool begins_as_gguf(const std::filesystem::path& path) {
@@ -70,8 +73,9 @@ bool begins_as_gguf(const std::filesystem::path& path) {
 std::unexpected<Error> not_a_model(const std::filesystem::path& path) {
   const auto file = MappedFile::open(path);
   if (!file) return std::unexpected(file.error());
-  return usage_error(fmt::format("{}: expected a GGUF file, a .safetensors file or a Hugging Face folder; the file begins with {}",
-                                 path.string(), describe_start(file->bytes())));
+  return usage_error(
+      fmt::format("{}: expected a GGUF file, a .safetensors file or a Hugging Face folder; the file begins with {}",
+                  path.string(), describe_start(file->bytes())));
 }
 
 }  // namespace
@@ -81,7 +85,8 @@ const TensorView* ModelFile::find(std::string_view name) const {
   return found == tensors.end() ? nullptr : &found->second;
 }
 
-Result<std::shared_ptr<const ModelFile>> load_hugging_face(const std::filesystem::path& path, const LoadOptions& options) {
+Result<std::shared_ptr<const ModelFile>> load_hugging_face(const std::filesystem::path& path,
+                                                           const LoadOptions& options) {
   TS_TRY(const Layout layout, find_layout(path));
   auto model = std::make_shared<ModelFile>();
   auto store = std::make_shared<TensorStore>();
@@ -93,7 +98,8 @@ Result<std::shared_ptr<const ModelFile>> load_hugging_face(const std::filesystem
     TS_TRY_STATUS(add_safetensors(layout.single, options, *model, *store));
   const std::filesystem::path config = layout.folder / "config.json";
   if (!std::filesystem::exists(config))
-    return usage_error(fmt::format("{}: expected config.json beside the weights; fetch the model's config.json too", config.string()));
+    return usage_error(
+        fmt::format("{}: expected config.json beside the weights; fetch the model's config.json too", config.string()));
   TS_TRY(model->config, load_config(config));
   for (const auto& [name, tensor] : model->tensors)
     if (!is_llama_tensor(name, model->config.num_layers)) model->unknown_tensors.push_back(name);
@@ -104,12 +110,14 @@ Result<std::shared_ptr<const ModelFile>> load_hugging_face(const std::filesystem
 Result<std::shared_ptr<const ModelFile>> load_model(const std::filesystem::path& path, const LoadOptions& options) {
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored))
-    return usage_error(fmt::format("{}: no such file or folder; give a GGUF file or a Hugging Face folder", path.string()));
+    return usage_error(
+        fmt::format("{}: no such file or folder; give a GGUF file or a Hugging Face folder", path.string()));
   if (std::filesystem::is_directory(path)) return load_hugging_face(path, options);
   if (path.extension() == ".gguf" || begins_as_gguf(path)) {
     TS_TRY(auto model, load_gguf(path, options));
     if (model->tensors.empty())
-      return usage_error(fmt::format("{}: the file holds no tensors, only a vocabulary; give a file with weights", path.string()));
+      return usage_error(
+          fmt::format("{}: the file holds no tensors, only a vocabulary; give a file with weights", path.string()));
     return model;
   }
   if (path.extension() == ".safetensors" || path.filename() == kIndexFile) return load_hugging_face(path, options);

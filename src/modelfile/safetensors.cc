@@ -1,5 +1,6 @@
-// safetensors: u64 length of the header, the header (a JSON object: name -> {dtype, shape, data_offsets: [begin, end)}), then the
-// data, which the tensors cover without holes or overlaps. Shapes are row-major. `__metadata__` holds texts.
+// safetensors: u64 length of the header, the header (a JSON object: name -> {dtype, shape, data_offsets: [begin,
+// end)}), then the data, which the tensors cover without holes or overlaps. Shapes are row-major. `__metadata__` holds
+// texts.
 #include <bit>
 
 #include <fmt/format.h>
@@ -48,7 +49,8 @@ class SafetensorsParser {
 
  private:
   std::unexpected<Error> wrong(std::string_view what) const {
-    return usage_error(fmt::format("{}: {}; the file is damaged or not a safetensors file: fetch it again", path_, what));
+    return usage_error(
+        fmt::format("{}: {}; the file is damaged or not a safetensors file: fetch it again", path_, what));
   }
 
   Result<std::string_view> find_header(const LoadOptions& options) {
@@ -56,10 +58,11 @@ class SafetensorsParser {
     const auto length = reader.number<std::uint64_t>();
     if (!length) return wrong(fmt::format("expected a safetensors file, found {}", describe_start(bytes_)));
     if (*length > reader.remaining())
-      return wrong(fmt::format("the header's length is given as {} bytes, the file has {}, it begins with {}", *length, bytes_.size(),
-                               describe_start(bytes_)));
+      return wrong(fmt::format("the header's length is given as {} bytes, the file has {}, it begins with {}", *length,
+                               bytes_.size(), describe_start(bytes_)));
     if (*length > options.max_header_bytes)
-      return usage_error(fmt::format("{}: the header has {} bytes, the limit is {}", path_, *length, options.max_header_bytes));
+      return usage_error(
+          fmt::format("{}: the header has {} bytes, the limit is {}", path_, *length, options.max_header_bytes));
     const std::string_view header = *reader.text(*length);
     data_ = bytes_.subspan(reader.position());
     return header;
@@ -78,8 +81,8 @@ class SafetensorsParser {
     TS_TRY(entry.shape, whole_numbers(name, "shape", fields));
     TS_TRY(const std::vector<std::uint64_t> offsets, whole_numbers(name, "data_offsets", fields));
     if (offsets.size() != 2 || offsets[0] > offsets[1] || offsets[1] > data_.size())
-      return wrong(fmt::format("tensor {} has data_offsets [{}], the data section has {} bytes", in_quotes(name), fmt::join(offsets, ", "),
-                               data_.size()));
+      return wrong(fmt::format("tensor {} has data_offsets [{}], the data section has {} bytes", in_quotes(name),
+                               fmt::join(offsets, ", "), data_.size()));
     entry.begin = offsets[0];
     entry.end = offsets[1];
     const auto elements = element_count(entry.shape);
@@ -90,7 +93,8 @@ class SafetensorsParser {
     return entry;
   }
 
-  Result<std::vector<std::uint64_t>> whole_numbers(std::string_view name, std::string_view key, const object& fields) const {
+  Result<std::vector<std::uint64_t>> whole_numbers(std::string_view name, std::string_view key,
+                                                   const object& fields) const {
     array list;
     std::vector<std::uint64_t> numbers;
     if (fields.at_key(key).get(list) != simdjson::SUCCESS)
@@ -107,11 +111,14 @@ class SafetensorsParser {
   Status check_cover(const std::vector<Entry>& entries) const {
     std::vector<const Entry*> order;
     for (const Entry& entry : entries) order.push_back(&entry);
-    std::ranges::sort(order, [](const Entry* a, const Entry* b) { return std::tie(a->begin, a->end) < std::tie(b->begin, b->end); });
+    std::ranges::sort(
+        order, [](const Entry* a, const Entry* b) { return std::tie(a->begin, a->end) < std::tie(b->begin, b->end); });
     std::uint64_t end = 0;
     for (const Entry* entry : order) {
       if (entry->begin < end) return wrong(fmt::format("tensor {} overlaps the one before it", in_quotes(entry->name)));
-      if (entry->begin > end) return wrong(fmt::format("there is a hole of {} bytes before tensor {}", entry->begin - end, in_quotes(entry->name)));
+      if (entry->begin > end)
+        return wrong(
+            fmt::format("there is a hole of {} bytes before tensor {}", entry->begin - end, in_quotes(entry->name)));
       end = entry->end;
     }
     if (end != data_.size())
@@ -124,7 +131,8 @@ class SafetensorsParser {
   std::span<const std::byte> data_;
 };
 
-/// The tensor's bytes where its elements are aligned: in the mapping, or in a copy when the header's length left them askew.
+/// The tensor's bytes where its elements are aligned: in the mapping, or in a copy when the header's length left them
+/// askew.
 std::span<const std::byte> aligned(std::span<const std::byte> data, const ElementType& type, TensorStore& store) {
   const auto address = reinterpret_cast<std::uintptr_t>(data.data());
   if (data.empty() || address % type.block_bytes == 0) return data;
@@ -137,7 +145,8 @@ std::span<const std::byte> aligned(std::span<const std::byte> data, const Elemen
 
 }  // namespace
 
-Status add_safetensors(const std::filesystem::path& path, const LoadOptions& options, ModelFile& model, TensorStore& store) {
+Status add_safetensors(const std::filesystem::path& path, const LoadOptions& options, ModelFile& model,
+                       TensorStore& store) {
   TS_TRY(MappedFile file, MappedFile::open(path));
   SafetensorsParser parser(path.string(), file.bytes());
   TS_TRY(std::vector<Entry> entries, parser.parse(options));
@@ -149,8 +158,9 @@ Status add_safetensors(const std::filesystem::path& path, const LoadOptions& opt
     view.shape = std::move(entry.shape);
     view.data = aligned(parser.data().subspan(entry.begin, entry.end - entry.begin), entry.type, store);
     if (!model.tensors.emplace(view.name, view).second)
-      return usage_error(fmt::format("{}: the tensor {} stands twice (in this file, or in two shards); fetch the model again",
-                                     path.string(), in_quotes(entry.name)));
+      return usage_error(
+          fmt::format("{}: the tensor {} stands twice (in this file, or in two shards); fetch the model again",
+                      path.string(), in_quotes(entry.name)));
   }
   store.files.push_back(std::move(file));
   return {};

@@ -12,7 +12,8 @@ using testing::raw;
 using testing::safetensors_bytes;
 using testing::write_file;
 
-constexpr std::string_view kConfig = R"({"model_type": "llama", "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2,
+constexpr std::string_view kConfig =
+    R"({"model_type": "llama", "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2,
   "vocab_size": 12, "eos_token_id": [2, 3], "tie_word_embeddings": true})";
 constexpr std::string_view kHeader =
     R"({"__metadata__":{"format":"pt"},"model.norm.weight":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},)"
@@ -54,7 +55,8 @@ TEST(Safetensors, ReadsTensorsAndConfig) {
 TEST(Safetensors, AlignsElementsUnderEveryHeaderLength) {
   for (int blanks = 0; blanks < 8; ++blanks) {
     const std::string data = raw(1.5f) + raw(-2.0f) + std::string(8, 'x');
-    const auto model = load_bytes(safetensors_bytes(std::string(kHeader) + std::string(static_cast<std::size_t>(blanks), ' '), data));
+    const auto model =
+        load_bytes(safetensors_bytes(std::string(kHeader) + std::string(static_cast<std::size_t>(blanks), ' '), data));
     ASSERT_TRUE(model) << model.error().message;
     const TensorView* norm = (*model)->find("model.norm.weight");
     ASSERT_NE(norm, nullptr);
@@ -69,20 +71,40 @@ TEST(Safetensors, RefusesWrongHeaders) {
   const std::string data(16, 'x');
   EXPECT_NE(error_of("[1, 2]", data).find("expected a JSON object"), std::string::npos);
   EXPECT_NE(error_of(R"({"a":{"shape":[4],"data_offsets":[0,16]}})", data).find("no dtype"), std::string::npos);
-  EXPECT_NE(error_of(R"({"a":{"dtype":"F33","shape":[4],"data_offsets":[0,16]}})", data).find("unknown dtype \"F33\""), std::string::npos);
-  EXPECT_NE(error_of(R"({"a":{"dtype":"F32","shape":[4],"data_offsets":[0,20]}})", data).find("data_offsets [0, 20]"), std::string::npos);
-  EXPECT_NE(error_of(R"({"a":{"dtype":"F32","shape":[4],"data_offsets":[16,0]}})", data).find("data_offsets [16, 0]"), std::string::npos);
-  EXPECT_NE(error_of(R"({"a":{"dtype":"F32","shape":[-4],"data_offsets":[0,16]}})", data).find("whole numbers"), std::string::npos);
-  EXPECT_NE(error_of(R"({"a":{"dtype":"F32","shape":[3],"data_offsets":[0,16]}})", data).find("does not fill"), std::string::npos);
-  EXPECT_NE(error_of(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[3],"data_offsets":[4,16]}})", data)
-                .find("overlaps"), std::string::npos);
-  EXPECT_NE(error_of(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[2],"data_offsets":[8,16]}})", data)
-                .find("hole of 4 bytes"), std::string::npos);
-  EXPECT_NE(error_of(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", data).find("end at byte 8"), std::string::npos);
-  EXPECT_NE(error_of(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"a":{"dtype":"F32","shape":[2],"data_offsets":[8,16]}})", data)
-                .find("stands twice"), std::string::npos);
+  EXPECT_NE(error_of(R"({"a":{"dtype":"F33","shape":[4],"data_offsets":[0,16]}})", data).find("unknown dtype \"F33\""),
+            std::string::npos);
+  EXPECT_NE(error_of(R"({"a":{"dtype":"F32","shape":[4],"data_offsets":[0,20]}})", data).find("data_offsets [0, 20]"),
+            std::string::npos);
+  EXPECT_NE(error_of(R"({"a":{"dtype":"F32","shape":[4],"data_offsets":[16,0]}})", data).find("data_offsets [16, 0]"),
+            std::string::npos);
+  EXPECT_NE(error_of(R"({"a":{"dtype":"F32","shape":[-4],"data_offsets":[0,16]}})", data).find("whole numbers"),
+            std::string::npos);
+  EXPECT_NE(error_of(R"({"a":{"dtype":"F32","shape":[3],"data_offsets":[0,16]}})", data).find("does not fill"),
+            std::string::npos);
+  EXPECT_NE(
+      error_of(
+          R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[3],"data_offsets":[4,16]}})",
+          data)
+          .find("overlaps"),
+      std::string::npos);
+  EXPECT_NE(
+      error_of(
+          R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[2],"data_offsets":[8,16]}})",
+          data)
+          .find("hole of 4 bytes"),
+      std::string::npos);
+  EXPECT_NE(error_of(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", data).find("end at byte 8"),
+            std::string::npos);
+  EXPECT_NE(
+      error_of(
+          R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"a":{"dtype":"F32","shape":[2],"data_offsets":[8,16]}})",
+          data)
+          .find("stands twice"),
+      std::string::npos);
   // 2^42 + 1 by 2^22 elements of 4 bytes wrap to a small product.
-  EXPECT_NE(error_of(R"({"a":{"dtype":"F32","shape":[4398046511105,4194304],"data_offsets":[0,16]}})", data).find("does not fill"), std::string::npos);
+  EXPECT_NE(error_of(R"({"a":{"dtype":"F32","shape":[4398046511105,4194304],"data_offsets":[0,16]}})", data)
+                .find("does not fill"),
+            std::string::npos);
 }
 
 // LDR-05, LDR-08: the length is bounded by the file and by an option, before anything is allocated.
@@ -103,8 +125,11 @@ TEST(Safetensors, BoundsTheHeaderLength) {
 TEST(Safetensors, ReadsShardsByTheIndex) {
   const auto home = testing::temporary_folder();
   write_file(home / "config.json", kConfig);
-  write_file(home / "one.safetensors", safetensors_bytes(R"({"model.norm.weight":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", std::string(8, 'x')));
-  write_file(home / "two.safetensors", safetensors_bytes(R"({"odd":{"dtype":"F16","shape":[2],"data_offsets":[0,4]}})", std::string(4, 'x')));
+  write_file(home / "one.safetensors",
+             safetensors_bytes(R"({"model.norm.weight":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})",
+                               std::string(8, 'x')));
+  write_file(home / "two.safetensors",
+             safetensors_bytes(R"({"odd":{"dtype":"F16","shape":[2],"data_offsets":[0,4]}})", std::string(4, 'x')));
   const auto index = home / "model.safetensors.index.json";
   write_file(index, R"({"weight_map":{"model.norm.weight":"one.safetensors","odd":"two.safetensors"}})");
   const auto model = load_model(home);
@@ -121,12 +146,14 @@ TEST(Safetensors, ReadsShardsByTheIndex) {
 
 TEST(Safetensors, DamagedFilesNeverCrash) {
   const std::string bytes = safetensors_bytes(kHeader, std::string(16, 'x'));
-  for (std::size_t length = 0; length < bytes.size(); ++length) EXPECT_FALSE(load_bytes(bytes.substr(0, length))) << length;
+  for (std::size_t length = 0; length < bytes.size(); ++length)
+    EXPECT_FALSE(load_bytes(bytes.substr(0, length))) << length;
   Rng rng(2, 0);
   for (int round = 0; round < 2000; ++round) {
     std::string damaged = bytes;
     for (int flips = 0; flips < 2; ++flips)
-      damaged[static_cast<std::size_t>(rng.uniform_int(0, static_cast<std::int64_t>(bytes.size()) - 1))] = static_cast<char>(rng.uniform_int(0, 255));
+      damaged[static_cast<std::size_t>(rng.uniform_int(0, static_cast<std::int64_t>(bytes.size()) - 1))] =
+          static_cast<char>(rng.uniform_int(0, 255));
     (void)load_bytes(damaged);
   }
 }
@@ -136,7 +163,8 @@ TEST(ModelPath, SaysWhatIsMissing) {
   EXPECT_NE(load_model(home / "absent").error().message.find("no such file"), std::string::npos);
   EXPECT_NE(load_model(home).error().message.find("expected model.safetensors"), std::string::npos);
   write_file(home / "pytorch_model.bin", "PK\x03\x04");
-  EXPECT_NE(load_model(home / "pytorch_model.bin").error().message.find("convert it to safetensors"), std::string::npos);
+  EXPECT_NE(load_model(home / "pytorch_model.bin").error().message.find("convert it to safetensors"),
+            std::string::npos);
   write_file(home / "model.safetensors", safetensors_bytes(kHeader, std::string(16, 'x')));
   EXPECT_NE(load_model(home).error().message.find("config.json"), std::string::npos);
 }
@@ -150,7 +178,8 @@ std::string config_error(std::string_view json) {
 TEST(Config, RefusesWrongTypes) {
   EXPECT_NE(config_error("not json").find("expected a JSON object"), std::string::npos);
   EXPECT_NE(config_error("{}").find("model_type"), std::string::npos);
-  EXPECT_NE(config_error(R"({"model_type":"llama","hidden_size":-1})").find("\"hidden_size\" must be a whole number"), std::string::npos);
+  EXPECT_NE(config_error(R"({"model_type":"llama","hidden_size":-1})").find("\"hidden_size\" must be a whole number"),
+            std::string::npos);
   EXPECT_NE(config_error(R"({"model_type":"llama","hidden_size":99999999999})").find("hidden_size"), std::string::npos);
   EXPECT_NE(config_error(R"({"model_type":"llama","rope_theta":"x"})").find("rope_theta"), std::string::npos);
   EXPECT_NE(config_error(R"({"model_type":"llama","eos_token_id":["x"]})").find("eos_token_id"), std::string::npos);
@@ -163,10 +192,12 @@ TEST(Config, NamesRopeScalingAndReadsNestedText) {
   EXPECT_EQ(load(R"({"model_type":"llama","rope_scaling":{"rope_type":"llama3","factor":8}})").rope_scaling, "llama3");
   EXPECT_EQ(load(R"({"model_type":"llama","rope_scaling":{"type":"linear","factor":2}})").rope_scaling, "linear");
   EXPECT_EQ(load(R"({"model_type":"llama","rope_scaling":null})").rope_scaling, "");
-  const ModelConfig newer = load(R"({"model_type":"llama","rope_parameters":{"rope_type":"default","rope_theta":1e6}})");
+  const ModelConfig newer =
+      load(R"({"model_type":"llama","rope_parameters":{"rope_type":"default","rope_theta":1e6}})");
   EXPECT_EQ(newer.rope_scaling, "");
   EXPECT_EQ(newer.rope_theta, 1e6);
-  const ModelConfig nested = load(R"({"model_type":"gemma4","text_config":{"model_type":"gemma4_text","hidden_size":64}})");
+  const ModelConfig nested =
+      load(R"({"model_type":"gemma4","text_config":{"model_type":"gemma4_text","hidden_size":64}})");
   EXPECT_EQ(nested.architecture, "gemma4");
   EXPECT_EQ(nested.hidden_size, 64u);
   write_file(home / "generation_config.json", R"({"eos_token_id":[2,7]})");

@@ -15,7 +15,8 @@
 namespace tokenstone::testing {
 
 inline std::filesystem::path write_file(const std::filesystem::path& path, std::string_view bytes) {
-  std::ofstream out(path, std::ios::binary | std::ios::trunc);
+  std::filesystem::remove(path);  // a mapping of the old file stays good, and nothing waits for its blocks
+  std::ofstream out(path, std::ios::binary);
   out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   if (!out.flush()) throw std::runtime_error("cannot write " + path.string());
   return path;
@@ -57,7 +58,8 @@ class GgufWriter {
   }
 
   /// `dimensions` with the fastest first, as the file has them.
-  GgufWriter& tensor_info(std::string_view name, const std::vector<std::uint64_t>& dimensions, std::uint32_t type, std::uint64_t offset) {
+  GgufWriter& tensor_info(std::string_view name, const std::vector<std::uint64_t>& dimensions, std::uint32_t type,
+                          std::uint64_t offset) {
     infos_ += text(name) + raw<std::uint32_t>(static_cast<std::uint32_t>(dimensions.size()));
     for (const std::uint64_t dimension : dimensions) infos_ += raw(dimension);
     infos_ += raw(type) + raw(offset);
@@ -96,14 +98,22 @@ inline std::string safetensors_bytes(std::string_view header, std::string_view d
 /// One Llama layer: hidden 8, 2 heads, 1 KV head, ffn 16, vocabulary 12.
 inline GgufWriter tiny_llama_gguf() {
   GgufWriter writer;
-  writer.pair_text("general.architecture", "llama").pair_u8("llama.block_count", 1).pair_u32("llama.embedding_length", 8);
+  writer.pair_text("general.architecture", "llama")
+      .pair_u8("llama.block_count", 1)
+      .pair_u32("llama.embedding_length", 8);
   writer.pair_i64("llama.feed_forward_length", 16).pair_u32("llama.attention.head_count", 2);
   writer.pair_u32("llama.attention.head_count_kv", 1).pair_u32("llama.context_length", 64);
   writer.pair_f32("llama.attention.layer_norm_rms_epsilon", 1e-6f).pair_f32("llama.rope.freq_base", 500000.0f);
   writer.tensor("token_embd.weight", {8, 12}, 0.25f).tensor("output_norm.weight", {8});
-  writer.tensor("blk.0.attn_norm.weight", {8}).tensor("blk.0.attn_q.weight", {8, 8}).tensor("blk.0.attn_k.weight", {8, 4});
-  writer.tensor("blk.0.attn_v.weight", {8, 4}).tensor("blk.0.attn_output.weight", {8, 8}).tensor("blk.0.ffn_norm.weight", {8});
-  writer.tensor("blk.0.ffn_gate.weight", {8, 16}).tensor("blk.0.ffn_up.weight", {8, 16}).tensor("blk.0.ffn_down.weight", {16, 8});
+  writer.tensor("blk.0.attn_norm.weight", {8})
+      .tensor("blk.0.attn_q.weight", {8, 8})
+      .tensor("blk.0.attn_k.weight", {8, 4});
+  writer.tensor("blk.0.attn_v.weight", {8, 4})
+      .tensor("blk.0.attn_output.weight", {8, 8})
+      .tensor("blk.0.ffn_norm.weight", {8});
+  writer.tensor("blk.0.ffn_gate.weight", {8, 16})
+      .tensor("blk.0.ffn_up.weight", {8, 16})
+      .tensor("blk.0.ffn_down.weight", {16, 8});
   return writer;
 }
 

@@ -24,12 +24,15 @@ void set_option(int fd, int level, int option) {
   setsockopt(fd, level, option, &on, sizeof on);
 }
 
-const sockaddr* as_sockaddr(const SocketAddress& address) { return reinterpret_cast<const sockaddr*>(address.bytes.data()); }
+const sockaddr* as_sockaddr(const SocketAddress& address) {
+  return reinterpret_cast<const sockaddr*>(address.bytes.data());
+}
 
 std::string address_text(const sockaddr* address, socklen_t size) {
   char host[NI_MAXHOST];
   char port[NI_MAXSERV];
-  if (getnameinfo(address, size, host, sizeof host, port, sizeof port, NI_NUMERICHOST | NI_NUMERICSERV) != 0) return "?";
+  if (getnameinfo(address, size, host, sizeof host, port, sizeof port, NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+    return "?";
   return address->sa_family == AF_INET6 ? fmt::format("[{}]:{}", host, port) : fmt::format("{}:{}", host, port);
 }
 
@@ -41,8 +44,8 @@ Result<std::vector<SocketAddress>> look_up(const std::string& host, std::uint16_
   addrinfo* found = nullptr;
   const int problem = getaddrinfo(host.empty() ? nullptr : host.c_str(), std::to_string(port).c_str(), &hints, &found);
   if (problem != 0) {
-    return fail(ErrorKind::unreachable,
-                fmt::format("cannot find the address of host '{}' ({}); check its spelling", host, gai_strerror(problem)));
+    return fail(ErrorKind::unreachable, fmt::format("cannot find the address of host '{}' ({}); check its spelling",
+                                                    host, gai_strerror(problem)));
   }
   std::vector<SocketAddress> addresses;
   for (const addrinfo* item = found; item != nullptr; item = item->ai_next) {
@@ -79,7 +82,9 @@ void Fd::reset() {
   fd_ = -1;
 }
 
-Result<std::vector<SocketAddress>> resolve(const std::string& host, std::uint16_t port) { return look_up(host, port, 0); }
+Result<std::vector<SocketAddress>> resolve(const std::string& host, std::uint16_t port) {
+  return look_up(host, port, 0);
+}
 
 ConnectStart start_connect(const SocketAddress& address) {
   ConnectStart start;
@@ -120,7 +125,8 @@ Result<Fd> listen_on(const std::string& host, std::uint16_t port, int backlog) {
     if (::bind(fd.get(), as_sockaddr(address), size) == 0 && ::listen(fd.get(), backlog) == 0) return fd;
     error = errno;
   }
-  return usage_error(fmt::format("cannot listen on {}:{} ({}); choose another --port or stop what uses it", host, port, errno_text(error)),
+  return usage_error(fmt::format("cannot listen on {}:{} ({}); choose another --port or stop what uses it", host, port,
+                                 errno_text(error)),
                      "port");
 }
 

@@ -1,7 +1,8 @@
 // TCP sockets: the system calls of the client and of the servers, non-blocking throughout.
 //
-// Ownership: Fd closes its descriptor. Threads: any, one at a time for each socket. Units: bytes; stamps in wall-clock ns.
-// Failure: as values: an Error with what to do next for resolving and listening, an errno for what happens on a connection.
+// Ownership: Fd closes its descriptor. Threads: any, one at a time for each socket. Units: bytes; stamps in wall-clock
+// ns. Failure: as values: an Error with what to do next for resolving and listening, an errno for what happens on a
+// connection.
 #pragma once
 
 #include <cstdint>
@@ -45,11 +46,12 @@ struct SocketAddress {
 Result<std::vector<SocketAddress>> resolve(const std::string& host, std::uint16_t port);
 
 struct ConnectStart {
-  Fd fd;           ///< invalid when `error` is set
-  int error = 0;   ///< errno
+  Fd fd;          ///< invalid when `error` is set
+  int error = 0;  ///< errno
   bool done = false;
 };
-/// Starts a connection with TCP_NODELAY and kernel receive stamps; when not `done`, writability says that `connect_error` tells.
+/// Starts a connection with TCP_NODELAY and kernel receive stamps; when not `done`, writability says that
+/// `connect_error` tells.
 ConnectStart start_connect(const SocketAddress& address);
 /// The result of a started connection: 0 or an errno.
 int connect_error(int fd);
@@ -61,7 +63,7 @@ std::uint16_t local_port(int fd);
 Fd accept_connection(int listener, int& error);
 
 struct Received {
-  std::ptrdiff_t bytes = 0;            ///< 0: the peer ended; negative: `error`
+  std::ptrdiff_t bytes = 0;  ///< 0: the peer ended; negative: `error`
   int error = 0;
   TimeNs kernel_stamp = kUnknownTime;  ///< wall clock; of the segment that brought the last byte of this read
 };

@@ -78,8 +78,9 @@ TEST(Socket, RefusedConnectionsSayWhy) {
     port = local_port(listener.get());
   }
   ConnectStart start = start_connect(resolve("127.0.0.1", port)->front());
-  const int error = start.error != 0 ? start.error
-                    : wait_for(start.fd.get(), true, monotonic_now() + 60 * kSecond) ? connect_error(start.fd.get()) : -1;
+  const int error = start.error != 0                                                 ? start.error
+                    : wait_for(start.fd.get(), true, monotonic_now() + 60 * kSecond) ? connect_error(start.fd.get())
+                                                                                     : -1;
   EXPECT_EQ(error, ECONNREFUSED);
 }
 

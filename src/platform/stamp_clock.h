@@ -1,8 +1,8 @@
 // Converts the kernel's receive stamps, which are wall-clock times, into the loop's monotonic time.
 //
-// offset = monotonic - wall, measured by reading the wall clock between two readings of the monotonic clock; the tightest of a few
-// brackets is taken, and half its width is how well the offset is known. It is measured again when older than `kMaxAge`, because
-// the wall clock may be slewed (up to 500 ppm: 5 us in 10 ms) or set.
+// offset = monotonic - wall, measured by reading the wall clock between two readings of the monotonic clock; the
+// tightest of a few brackets is taken, and half its width is how well the offset is known. It is measured again when
+// older than `kMaxAge`, because the wall clock may be slewed (up to 500 ppm: 5 us in 10 ms) or set.
 //
 // Ownership: none. Threads: one. Units: ns. Failure: none; a stamp that would lie in the future becomes `now`.
 #pragma once

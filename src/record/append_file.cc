@@ -13,7 +13,8 @@ namespace {
 std::string reason() { return std::generic_category().message(errno); }
 
 std::string write_error(const std::string& path) {
-  if (errno == ENOSPC) return fmt::format("the disk is full: {} could not be written; free some space or name another --run-dir", path);
+  if (errno == ENOSPC)
+    return fmt::format("the disk is full: {} could not be written; free some space or name another --run-dir", path);
   return fmt::format("cannot write {}: {}", path, reason());
 }
 
@@ -21,7 +22,9 @@ std::string write_error(const std::string& path) {
 
 Result<AppendFile> AppendFile::create(const std::string& path) {
   std::FILE* file = std::fopen(path.c_str(), "wb");
-  if (file == nullptr) return usage_error(fmt::format("cannot create {}: {}; name a folder that can be written with --run-dir", path, reason()));
+  if (file == nullptr)
+    return usage_error(
+        fmt::format("cannot create {}: {}; name a folder that can be written with --run-dir", path, reason()));
   std::setvbuf(file, nullptr, _IONBF, 0);  // the buffer above is the only one
   return AppendFile(path, file);
 }

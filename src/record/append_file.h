@@ -1,8 +1,9 @@
-// A file that only grows: what a killed run leaves behind. Bytes gather in memory and go to the system at `flush`, so nothing
-// waits for the disk on the measured path.
+// A file that only grows: what a killed run leaves behind. Bytes gather in memory and go to the system at `flush`, so
+// nothing waits for the disk on the measured path.
 //
-// Ownership: the object owns the open file. Threads: one at a time (StepCsvWriter adds its own lock). Units: `now` in ns of any
-// steady clock. Failure: a Status; the first write error (disk full: ErrorKind::interrupted) is kept and returned ever after.
+// Ownership: the object owns the open file. Threads: one at a time (StepCsvWriter adds its own lock). Units: `now` in
+// ns of any steady clock. Failure: a Status; the first write error (disk full: ErrorKind::interrupted) is kept and
+// returned ever after.
 #pragma once
 
 #include <cstdio>

@@ -1,8 +1,8 @@
-// Comma-separated values as RFC 4180 has them: a field that holds a comma, a quote or a line end stands in quotes, and a quote
-// inside is doubled. Example: the fields `a,b` and `say "x"` are written `"a,b","say ""x"""`.
+// Comma-separated values as RFC 4180 has them: a field that holds a comma, a quote or a line end stands in quotes, and
+// a quote inside is doubled. Example: the fields `a,b` and `say "x"` are written `"a,b","say ""x"""`.
 //
-// Ownership: CsvReader keeps a view; the text must outlive it. Threads: none of it is shared. Failure: a torn last line (no line
-// end, as a killed run leaves it) is not a row; `torn()` says that there was one.
+// Ownership: CsvReader keeps a view; the text must outlive it. Threads: none of it is shared. Failure: a torn last line
+// (no line end, as a killed run leaves it) is not a row; `torn()` says that there was one.
 #pragma once
 
 #include <cstdint>

@@ -9,10 +9,12 @@ namespace tokenstone::record {
 
 Result<CsvTable> CsvTable::open(std::string_view text, std::string path, std::span<const std::string_view> required) {
   CsvTable table(text, std::move(path));
-  if (!table.reader_.next(table.fields_)) return usage_error(fmt::format("{}: expected a header line, found an empty file", table.path_));
+  if (!table.reader_.next(table.fields_))
+    return usage_error(fmt::format("{}: expected a header line, found an empty file", table.path_));
   for (std::size_t i = 0; i < table.fields_.size(); ++i) table.columns_.emplace(table.fields_[i], i);
   for (const std::string_view column : required)
-    if (!table.columns_.contains(column)) return usage_error(fmt::format("{}: expected a column '{}' in the header", table.path_, column));
+    if (!table.columns_.contains(column))
+      return usage_error(fmt::format("{}: expected a column '{}' in the header", table.path_, column));
   return table;
 }
 
@@ -43,7 +45,8 @@ Status CsvTable::status() const {
 }
 
 std::unexpected<Error> CsvTable::wrong(std::string_view column, std::string_view expected) const {
-  return usage_error(fmt::format("{}:{}: column '{}': expected {}, found '{}'", path_, reader_.row(), column, expected, text(column)));
+  return usage_error(
+      fmt::format("{}:{}: column '{}': expected {}, found '{}'", path_, reader_.row(), column, expected, text(column)));
 }
 
 }  // namespace tokenstone::record

@@ -1,7 +1,7 @@
 // A CSV file with a header line, read by column name: the common part of the readers of requests.csv and steps.csv.
 //
-// Ownership: keeps the fields of the current row only; the text must outlive it. Failure: a missing column or a field that is
-// no number is an error with file, line and column.
+// Ownership: keeps the fields of the current row only; the text must outlive it. Failure: a missing column or a field
+// that is no number is an error with file, line and column.
 #pragma once
 
 #include <map>

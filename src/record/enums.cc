@@ -3,11 +3,22 @@
 namespace tokenstone::record {
 namespace {
 
-constexpr std::string_view kErrorNames[] = {
-    "",           "refused",      "connect_timeout",  "first_token_timeout", "gap_timeout",
-    "total_timeout", "reset",     "http_status",      "stream_error",        "truncated_stream",
-    "malformed_event", "not_event_stream", "empty_stream", "unsupported_content_encoding", "server_closed",
-    "cancelled"};
+constexpr std::string_view kErrorNames[] = {"",
+                                            "refused",
+                                            "connect_timeout",
+                                            "first_token_timeout",
+                                            "gap_timeout",
+                                            "total_timeout",
+                                            "reset",
+                                            "http_status",
+                                            "stream_error",
+                                            "truncated_stream",
+                                            "malformed_event",
+                                            "not_event_stream",
+                                            "empty_stream",
+                                            "unsupported_content_encoding",
+                                            "server_closed",
+                                            "cancelled"};
 constexpr std::string_view kSourceNames[] = {"", "usage", "tokenizer", "events", "engine"};
 constexpr std::string_view kKindNames[] = {"text", "reasoning", "tool_call"};
 

@@ -20,7 +20,8 @@ T get(std::string_view bytes, std::size_t at) {
   using U = std::make_unsigned_t<T>;
   U value = 0;
   for (std::size_t i = 0; i < sizeof(T); ++i)
-    value = static_cast<U>(value | static_cast<U>(static_cast<U>(static_cast<unsigned char>(bytes[at + i])) << (8 * i)));
+    value =
+        static_cast<U>(value | static_cast<U>(static_cast<U>(static_cast<unsigned char>(bytes[at + i])) << (8 * i)));
   return static_cast<T>(value);
 }
 
@@ -66,10 +67,12 @@ Result<std::vector<IndexedEvent>> parse_events(std::string_view bytes, const std
   if (bytes.size() < kHeaderBytes || !bytes.starts_with(kMagic))
     return usage_error(fmt::format("{}: expected an event file that begins with {}", path, kMagic));
   const std::uint32_t width = get<std::uint32_t>(bytes, 8);
-  if (width < kWidth || width > 4096) return usage_error(fmt::format("{}: expected records of 32 bytes or more, found {}", path, width));
+  if (width < kWidth || width > 4096)
+    return usage_error(fmt::format("{}: expected records of 32 bytes or more, found {}", path, width));
   std::vector<IndexedEvent> events;
   events.reserve((bytes.size() - kHeaderBytes) / width);
-  for (std::size_t at = kHeaderBytes; at + width <= bytes.size(); at += width) events.push_back(decode(bytes.substr(at, width)));
+  for (std::size_t at = kHeaderBytes; at + width <= bytes.size(); at += width)
+    events.push_back(decode(bytes.substr(at, width)));
   return events;
 }
 

@@ -4,9 +4,9 @@
 //   record, 32 bytes: u32 index (place in the plan) · i32 tokens (-1 unknown) · i64 arrived · i64 parsed · u8 kind
 //                     (0 text, 1 reasoning, 2 tool_call) · u8 flags (bit 0: shared stamp) · 6 zero bytes
 //
-// Times are ns from the run's start, INT64_MIN where not known. A request's events stand together, in their order. A reader
-// takes the width from the header and skips what a later version may add to a record's end.
-// Ownership, threads and failure as in request_csv.h. A torn last record is left out.
+// Times are ns from the run's start, INT64_MIN where not known. A request's events stand together, in their order. A
+// reader takes the width from the header and skips what a later version may add to a record's end. Ownership, threads
+// and failure as in request_csv.h. A torn last record is left out.
 #pragma once
 
 #include <string>

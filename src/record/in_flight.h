@@ -19,8 +19,8 @@ struct InFlight {
 /// A request is open in [sent, finished). One that ends where another begins does not overlap it.
 InFlight in_flight(const RunResult& run);
 
-/// Output tokens in the fullest one-second bucket from the window's start, completed requests; an event of unknown count stands
-/// for an equal share of its request's tokens.
+/// Output tokens in the fullest one-second bucket from the window's start, completed requests; an event of unknown
+/// count stands for an equal share of its request's tokens.
 std::optional<double> peak_tokens_per_second(const RunResult& run);
 
 }  // namespace tokenstone::record

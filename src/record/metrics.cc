@@ -24,7 +24,8 @@ std::optional<double> tpot_ms(const RequestRecord& r) {
 /// The request's own ITL quantile.
 std::optional<double> itl_quantile_ms(const RequestRecord& r, double q) {
   std::vector<double> gaps;
-  for (std::size_t i = 1; i < r.events.size(); ++i) gaps.push_back(to_millis(r.events[i].arrived - r.events[i - 1].arrived));
+  for (std::size_t i = 1; i < r.events.size(); ++i)
+    gaps.push_back(to_millis(r.events[i].arrived - r.events[i - 1].arrived));
   if (gaps.empty()) return std::nullopt;
   std::sort(gaps.begin(), gaps.end());
   return stats::quantile_of_sorted(gaps, q);
@@ -40,8 +41,8 @@ bool completed_in_window(const RunResult& run, const RequestRecord& r) {
   return in_window(run, r.last_token == kUnknownTime ? r.finished : r.last_token);
 }
 
-/// Output tokens whose event fell into the window. Where an event's count is not known, or the events' counts do not add up to
-/// the request's, every event stands for an equal share.
+/// Output tokens whose event fell into the window. Where an event's count is not known, or the events' counts do not
+/// add up to the request's, every event stands for an equal share.
 double output_tokens_in_window(const RunResult& run, const RequestRecord& r) {
   if (r.output_len < 0) return 0;
   const auto all = static_cast<double>(r.output_len);
@@ -62,7 +63,8 @@ double output_tokens_in_window(const RunResult& run, const RequestRecord& r) {
 
 /// The samples while they are gathered.
 struct Samples {
-  stats::Sample ttft, ttft_intended, tpot, itl, itl_per_token, e2el, e2el_intended, output_tokens, prompt_tokens, queue, connect;
+  stats::Sample ttft, ttft_intended, tpot, itl, itl_per_token, e2el, e2el_intended, output_tokens, prompt_tokens, queue,
+      connect;
   std::uint64_t gaps = 0, zero_gaps = 0, counted_events = 0, multi_events = 0;
 
   static void add(stats::Sample& sample, std::optional<double> value) {
@@ -97,7 +99,8 @@ struct Samples {
   void store(MetricSet& set) {
     if (gaps > 0) set.set("zero_gap_share", 100.0 * static_cast<double>(zero_gaps) / static_cast<double>(gaps));
     if (counted_events > 0)
-      set.set("multi_token_event_share", 100.0 * static_cast<double>(multi_events) / static_cast<double>(counted_events));
+      set.set("multi_token_event_share",
+              100.0 * static_cast<double>(multi_events) / static_cast<double>(counted_events));
     set.set("ttft", std::move(ttft));
     set.set("ttft_intended", std::move(ttft_intended));
     set.set("tpot", std::move(tpot));
@@ -271,7 +274,8 @@ MetricSet compute_metrics(const RunResult& run) {
     Samples::add(samples.queue, span_ms(r.intended, r.sent));
     if (r.connect_ns != kUnknownTime) samples.connect.add(to_millis(r.connect_ns));
   }
-  std::stable_sort(set.errors.begin(), set.errors.end(), [](const auto& a, const auto& b) { return a.count > b.count; });
+  std::stable_sort(set.errors.begin(), set.errors.end(),
+                   [](const auto& a, const auto& b) { return a.count > b.count; });
   samples.store(set);
   sums.store(run, set);
   set.set("send_lag", send_lag_ms(run.audit));

@@ -19,10 +19,10 @@ namespace tokenstone::record {
 /// Failed requests of one kind.
 struct ErrorCount {
   ErrorClass error_class = ErrorClass::none;
-  int http_status = 0;          ///< kept apart for `http_status`
+  int http_status = 0;  ///< kept apart for `http_status`
   std::uint64_t count = 0;
   TimeNs first = kUnknownTime, last = kUnknownTime;
-  std::string sample;           ///< the first one's line
+  std::string sample;  ///< the first one's line
 };
 
 class MetricSet {
@@ -35,8 +35,8 @@ class MetricSet {
   void set(std::string_view key, stats::Sample sample);
 
   std::uint64_t planned = 0, sent = 0;
-  std::uint64_t good = 0;                          ///< within every limit of --goodput, drain included
-  std::vector<ErrorCount> errors;                  ///< most frequent first
+  std::uint64_t good = 0;                                ///< within every limit of --goodput, drain included
+  std::vector<ErrorCount> errors;                        ///< most frequent first
   std::map<LengthSource, std::uint64_t> length_sources;  ///< of completed requests
 
  private:

@@ -33,7 +33,8 @@ TEST(Metrics, OneRequestByHand) {
   EXPECT_DOUBLE_EQ(m.sample("e2el_intended").mean(), 250);
   EXPECT_DOUBLE_EQ(m.sample("tpot").mean(), 10);
   EXPECT_EQ(m.sample("itl").count(), 4u);
-  EXPECT_NEAR(m.sample("e2el").mean(), m.sample("ttft").mean() + m.sample("itl").sum(), 1e-9) << "E2E = TTFT + sum of ITLs";
+  EXPECT_NEAR(m.sample("e2el").mean(), m.sample("ttft").mean() + m.sample("itl").sum(), 1e-9)
+      << "E2E = TTFT + sum of ITLs";
   EXPECT_DOUBLE_EQ(m.sample("queue").mean(), 10);
   EXPECT_DOUBLE_EQ(*m.value("request_throughput"), 0.5);
   EXPECT_DOUBLE_EQ(*m.value("output_throughput"), 2.5);
@@ -45,9 +46,11 @@ TEST(Metrics, OneRequestByHand) {
 }
 
 TEST(Metrics, NothingMeasuredIsAbsent) {  // REP-01, REP-03, FAIL-01, FAIL-04
-  for (const MetricSet& m : {compute_metrics(RunResult{}), compute_metrics(run_of({failed_request(0, 0, ErrorClass::refused, 0)}, 0))}) {
+  for (const MetricSet& m :
+       {compute_metrics(RunResult{}), compute_metrics(run_of({failed_request(0, 0, ErrorClass::refused, 0)}, 0))}) {
     for (const char* key : {"ttft", "tpot", "itl", "e2el"}) EXPECT_TRUE(m.sample(key).empty());
-    for (const char* key : {"request_throughput", "output_throughput", "max_output_tokens_per_s", "zero_gap_share", "engine_step_mean"})
+    for (const char* key :
+         {"request_throughput", "output_throughput", "max_output_tokens_per_s", "zero_gap_share", "engine_step_mean"})
       EXPECT_FALSE(m.value(key).has_value()) << key;
   }
 }
@@ -63,7 +66,8 @@ TEST(Metrics, OneTokenAnswerHasNoTpot) {
 }
 
 TEST(Goodput, LimitsAreMilliseconds) {  // GDP-01
-  RunResult run = run_of({answered_request(0, 0, 150 * kMs, 10 * kMs, 2), answered_request(1, 0, 250 * kMs, 10 * kMs, 2)}, 1);
+  RunResult run =
+      run_of({answered_request(0, 0, 150 * kMs, 10 * kMs, 2), answered_request(1, 0, 250 * kMs, 10 * kMs, 2)}, 1);
   run.plan.goodput = {{"ttft", std::nullopt, 200, "ttft:200"}};
   const MetricSet m = compute_metrics(run);
   EXPECT_EQ(m.good, 1u);
@@ -113,8 +117,10 @@ TEST(Failures, AreInNoLatencyOrTokenSum) {  // FAIL-02, FAIL-08
 TEST(Failures, AreGroupedByClassAndStatus) {  // FAIL-13
   std::vector<RequestRecord> requests;
   for (std::uint32_t i = 0; i < 5; ++i) requests.push_back(failed_request(i, i * kSecond, ErrorClass::reset, 0));
-  for (std::uint32_t i = 5; i < 35; ++i) requests.push_back(failed_request(i, i * kSecond, ErrorClass::http_status, 503));
-  for (std::uint32_t i = 35; i < 37; ++i) requests.push_back(failed_request(i, i * kSecond, ErrorClass::total_timeout, 0));
+  for (std::uint32_t i = 5; i < 35; ++i)
+    requests.push_back(failed_request(i, i * kSecond, ErrorClass::http_status, 503));
+  for (std::uint32_t i = 35; i < 37; ++i)
+    requests.push_back(failed_request(i, i * kSecond, ErrorClass::total_timeout, 0));
   requests.push_back(failed_request(37, 0, ErrorClass::malformed_event, 200));
   const MetricSet m = compute_metrics(run_of(requests, 40));
   ASSERT_EQ(m.errors.size(), 4u);
@@ -177,7 +183,8 @@ TEST(Tokens, ZeroGapsAreValid) {  // TIM-16, TIM-18
 }
 
 TEST(Tokens, SourcesAreKept) {  // TOK-05, TOK-12
-  std::vector<RequestRecord> requests = {answered_request(0, 0, kMs, kMs, 2), answered_request(1, 0, kMs, kMs, 2), answered_request(2, 0, kMs, kMs, 2)};
+  std::vector<RequestRecord> requests = {answered_request(0, 0, kMs, kMs, 2), answered_request(1, 0, kMs, kMs, 2),
+                                         answered_request(2, 0, kMs, kMs, 2)};
   requests[1].output_len_source = LengthSource::events;
   requests[2].output_len = -1;
   requests[2].output_len_source = LengthSource::unknown;
@@ -190,7 +197,8 @@ TEST(Tokens, SourcesAreKept) {  // TOK-05, TOK-12
 }
 
 TEST(Tokens, ItlAndTpotWeighDifferently) {  // TIM-21
-  const MetricSet m = compute_metrics(run_of({answered_request(0, 0, kMs, 100 * kMs, 2), answered_request(1, 0, kMs, 10 * kMs, 200)}, 3));
+  const MetricSet m = compute_metrics(
+      run_of({answered_request(0, 0, kMs, 100 * kMs, 2), answered_request(1, 0, kMs, 10 * kMs, 200)}, 3));
   EXPECT_DOUBLE_EQ(m.sample("tpot").mean(), 55) << "one value per request";
   EXPECT_NEAR(m.sample("itl").mean(), (100 + 199 * 10) / 200.0, 1e-9) << "one value per gap";
 }
@@ -216,7 +224,8 @@ TEST(Window, ByDurationKeepsTheDrainApart) {  // REP-14
   EXPECT_EQ(m.count("completed_in_window"), 2u);
   EXPECT_EQ(m.count("completed_in_drain"), 1u);
   EXPECT_DOUBLE_EQ(*m.value("request_throughput"), 0.2);
-  EXPECT_DOUBLE_EQ(*m.value("output_throughput"), (6 + 6 + 1) / 10.0) << "the token at 9.5 s; the one at 10 s is outside";
+  EXPECT_DOUBLE_EQ(*m.value("output_throughput"), (6 + 6 + 1) / 10.0)
+      << "the token at 9.5 s; the one at 10 s is outside";
   EXPECT_EQ(m.sample("e2el").count(), 3u) << "latencies by the send: the slow ones are not lost";
   run.requests = {answered_request(0, 0, 15 * kSecond, kMs, 2)};
   const MetricSet none = compute_metrics(run);
@@ -260,7 +269,9 @@ TEST(Peaks, ExactConcurrency) {
 }
 
 TEST(Offered, ByRateStagesAndTrace) {
-  RunResult run = run_of({answered_request(0, 0, kMs, kMs, 1), answered_request(1, 2 * kSecond, kMs, kMs, 1), answered_request(2, 4 * kSecond, kMs, kMs, 1)}, 5);
+  RunResult run = run_of({answered_request(0, 0, kMs, kMs, 1), answered_request(1, 2 * kSecond, kMs, kMs, 1),
+                          answered_request(2, 4 * kSecond, kMs, kMs, 1)},
+                         5);
   EXPECT_DOUBLE_EQ(*offered_rate(run), 10);
   run.plan.stages = {{1, 30 * kSecond}, {5, 10 * kSecond}};
   EXPECT_DOUBLE_EQ(*offered_rate(run), 2);
@@ -305,7 +316,8 @@ TEST(Table, EveryRowIsComplete) {
 
 TEST(Runs, MeanAndSpread) {
   std::vector<MetricSet> runs;
-  for (const TimeNs ttft : {100 * kMs, 200 * kMs, 300 * kMs}) runs.push_back(compute_metrics(run_of({answered_request(0, 0, ttft, kMs, 2)}, 1)));
+  for (const TimeNs ttft : {100 * kMs, 200 * kMs, 300 * kMs})
+    runs.push_back(compute_metrics(run_of({answered_request(0, 0, ttft, kMs, 2)}, 1)));
   const auto spread = spread_of(runs);
   const Spread& ttft = spread.at("mean_ttft");
   EXPECT_EQ(ttft.n, 3u);

@@ -37,7 +37,8 @@ Json pairs(const std::vector<std::pair<std::string, std::string>>& list) {
 Json limits(const std::vector<Limit>& list) {
   Json out = Json::array();
   for (const Limit& l : list)
-    out.push_back({{"metric", l.metric}, {"quantile", optional(l.quantile)}, {"limit_ms", l.limit_ms}, {"text", l.text}});
+    out.push_back(
+        {{"metric", l.metric}, {"quantile", optional(l.quantile)}, {"limit_ms", l.limit_ms}, {"text", l.text}});
   return out;
 }
 
@@ -55,9 +56,14 @@ std::vector<Limit> to_limits(const Json& json) {
 }
 
 Json dataset(const DatasetInfo& d) {
-  return {{"name", d.name}, {"path", d.path},       {"law", d.law},
-          {"rows", d.rows}, {"used", d.used},       {"dropped", d.dropped},
-          {"oversampled", d.oversampled}, {"notes", d.notes}};
+  return {{"name", d.name},
+          {"path", d.path},
+          {"law", d.law},
+          {"rows", d.rows},
+          {"used", d.used},
+          {"dropped", d.dropped},
+          {"oversampled", d.oversampled},
+          {"notes", d.notes}};
 }
 
 DatasetInfo to_dataset(const Json& json) {
@@ -191,14 +197,17 @@ std::vector<std::string> without_output_flags(const std::vector<std::string>& ar
   return kept;
 }
 
-std::string plan_to_json(const RunPlan& plan) { return to_json(plan).dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
+std::string plan_to_json(const RunPlan& plan) {
+  return to_json(plan).dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
 
 Result<RunPlan> plan_from_json(std::string_view text, const std::string& path) {
   try {
     const Json json = Json::parse(text);
     const int version = json.at("version").get<int>();
     if (version != kPlanVersion)
-      return usage_error(fmt::format("{}: expected a plan of version {}, found version {}", path, kPlanVersion, version));
+      return usage_error(
+          fmt::format("{}: expected a plan of version {}, found version {}", path, kPlanVersion, version));
     return from_json(json);
   } catch (const Json::exception& error) {
     return usage_error(fmt::format("{}: expected a run's plan as tokenstone writes it: {}", path, error.what()));

@@ -1,8 +1,8 @@
 // plan.json: everything that is needed to repeat a run, as JSON, and back. The key of a field is the field's name.
 //
-// Left out are the flags that only say where results go (is_output_flag): two runs of one plan into two folders leave the same
-// plan. Infinity is written as the string "inf"; what is not set is null.
-// Failure: a text that is no plan of this version gives an error that names the field.
+// Left out are the flags that only say where results go (is_output_flag): two runs of one plan into two folders leave
+// the same plan. Infinity is written as the string "inf"; what is not set is null. Failure: a text that is no plan of
+// this version gives an error that names the field.
 #pragma once
 
 #include <string>

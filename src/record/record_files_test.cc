@@ -31,20 +31,38 @@ std::string joined(std::span<const std::string_view> names) {
 
 TEST(Columns, AreSpelledAsDocumented) {
   EXPECT_EQ(joined(request_columns()),
-            "request_id,class,session,intended,sent,first_byte,first_token,last_token,finished,prompt_len,cached_tokens,output_len,"
-            "output_len_source,finish_reason,error_class,http_status,text_bytes,arrival_time,scheduled_prefill_time,prefill_end,chunks,"
+            "request_id,class,session,intended,sent,first_byte,first_token,last_token,finished,prompt_len,cached_"
+            "tokens,output_len,"
+            "output_len_source,finish_reason,error_class,http_status,text_bytes,arrival_time,scheduled_prefill_time,"
+            "prefill_end,chunks,"
             "preemptions");
   EXPECT_EQ(joined(step_columns()),
-            "step_id,step_start_time,step_end_time,num_prefill_tokens,num_decode_sequences,num_batched_tokens,num_outputs,chunked,"
-            "waiting_queue_len,running_queue_len,prefilling_queue_len,blocks_active,blocks_cached_idle,blocks_free,wasted_slots,"
-            "allocated_slots,hit_tokens,query_tokens,evictions,preemptions,kv_blocked_requests,padded_tokens,drafted,accepted,schedule_ns,"
+            "step_id,step_start_time,step_end_time,num_prefill_tokens,num_decode_sequences,num_batched_tokens,num_"
+            "outputs,chunked,"
+            "waiting_queue_len,running_queue_len,prefilling_queue_len,blocks_active,blocks_cached_idle,blocks_free,"
+            "wasted_slots,"
+            "allocated_slots,hit_tokens,query_tokens,evictions,preemptions,kv_blocked_requests,padded_tokens,drafted,"
+            "accepted,schedule_ns,"
             "forward_ns,sampling_ns,detokenize_ns");
 }
 
 TEST(Enums, NamesAreTheFilesAndComeBack) {
-  constexpr const char* kNames[] = {"", "refused", "connect_timeout", "first_token_timeout", "gap_timeout", "total_timeout", "reset",
-                                    "http_status", "stream_error", "truncated_stream", "malformed_event", "not_event_stream",
-                                    "empty_stream", "unsupported_content_encoding", "server_closed", "cancelled"};
+  constexpr const char* kNames[] = {"",
+                                    "refused",
+                                    "connect_timeout",
+                                    "first_token_timeout",
+                                    "gap_timeout",
+                                    "total_timeout",
+                                    "reset",
+                                    "http_status",
+                                    "stream_error",
+                                    "truncated_stream",
+                                    "malformed_event",
+                                    "not_event_stream",
+                                    "empty_stream",
+                                    "unsupported_content_encoding",
+                                    "server_closed",
+                                    "cancelled"};
   for (std::size_t i = 0; i < std::size(kNames); ++i) {
     const auto error = static_cast<ErrorClass>(i);
     EXPECT_EQ(to_string(error), kNames[i]);
@@ -55,7 +73,8 @@ TEST(Enums, NamesAreTheFilesAndComeBack) {
   ErrorClass untouched = ErrorClass::reset;
   EXPECT_FALSE(from_string("nonsense", untouched));
   EXPECT_EQ(untouched, ErrorClass::reset);
-  for (const LengthSource source : {LengthSource::unknown, LengthSource::usage, LengthSource::tokenizer, LengthSource::events, LengthSource::engine}) {
+  for (const LengthSource source : {LengthSource::unknown, LengthSource::usage, LengthSource::tokenizer,
+                                    LengthSource::events, LengthSource::engine}) {
     LengthSource back = LengthSource::usage;
     EXPECT_TRUE(from_string(to_string(source), back));
     EXPECT_EQ(back, source);
@@ -64,8 +83,9 @@ TEST(Enums, NamesAreTheFilesAndComeBack) {
 
 TEST(Csv, QuotesWhatNeedsIt) {  // REP-04
   CsvLine line;
-  EXPECT_EQ(line.text("a,b").text("say \"x\"").text("two\nlines").text("plain").time(kUnknownTime).count(-1).number(-5).end(),
-            "\"a,b\",\"say \"\"x\"\"\",\"two\nlines\",plain,,,-5\n");
+  EXPECT_EQ(
+      line.text("a,b").text("say \"x\"").text("two\nlines").text("plain").time(kUnknownTime).count(-1).number(-5).end(),
+      "\"a,b\",\"say \"\"x\"\"\",\"two\nlines\",plain,,,-5\n");
   CsvReader reader("\xEF\xBB\xBF\"a,b\",\"say \"\"x\"\"\",\"two\nlines\",plain,,\r\ntorn,li");
   std::vector<std::string> fields;
   ASSERT_TRUE(reader.next(fields));
@@ -99,7 +119,8 @@ TEST(RequestsCsv, RoundTrip) {
   const auto read = read_requests_csv(path);
   ASSERT_TRUE(read.has_value()) << read.error().message;
   ASSERT_EQ(read->size(), written.size());
-  for (std::size_t i = 0; i < written.size(); ++i) EXPECT_EQ(request_csv_line((*read)[i]), request_csv_line(written[i]));
+  for (std::size_t i = 0; i < written.size(); ++i)
+    EXPECT_EQ(request_csv_line((*read)[i]), request_csv_line(written[i]));
   EXPECT_EQ((*read)[0].class_name, "two\nlines");
   EXPECT_EQ((*read)[1].error_class, ErrorClass::http_status);
   EXPECT_EQ((*read)[2].sent, kUnknownTime);
@@ -119,10 +140,13 @@ TEST(RequestsCsv, EveryTornEndIsTolerated) {
 TEST(RequestsCsv, WrongFieldsAreNamed) {
   const std::string header = joined(request_columns()) + "\n";
   const auto message = [](const auto& read) { return read ? std::string("no error") : read.error().message; };
-  EXPECT_NE(message(parse_requests_csv(header + "r,c,s,x,,,,,,,,,,,,,,,,,,\n", "f.csv")).find("f.csv:2: column 'intended': expected a whole number, found 'x'"),
+  EXPECT_NE(message(parse_requests_csv(header + "r,c,s,x,,,,,,,,,,,,,,,,,,\n", "f.csv"))
+                .find("f.csv:2: column 'intended': expected a whole number, found 'x'"),
             std::string::npos);
-  EXPECT_NE(message(parse_requests_csv(header + "r,c,s,1,,,,,,,,,guess,,,,,,,,,\n", "f.csv")).find("output_len_source"), std::string::npos);
-  EXPECT_NE(message(parse_requests_csv(header + "r,c\n", "f.csv")).find("expected 22 fields, found 2"), std::string::npos);
+  EXPECT_NE(message(parse_requests_csv(header + "r,c,s,1,,,,,,,,,guess,,,,,,,,,\n", "f.csv")).find("output_len_source"),
+            std::string::npos);
+  EXPECT_NE(message(parse_requests_csv(header + "r,c\n", "f.csv")).find("expected 22 fields, found 2"),
+            std::string::npos);
   EXPECT_NE(message(parse_requests_csv("a,b\n", "f.csv")).find("expected a column 'request_id'"), std::string::npos);
   EXPECT_NE(message(parse_requests_csv("", "f.csv")).find("empty"), std::string::npos);
 }
@@ -166,7 +190,8 @@ TEST(Events, RoundTripAndTornEnd) {
   const std::string path = (temporary_folder() / "events.bin").string();
   auto writer = EventsWriter::create(path);
   ASSERT_TRUE(writer.has_value());
-  const std::vector<TokenEvent> events = {{-5, kUnknownTime, -1, TokenKind::reasoning, true}, {1'000'000'007, 1'000'000'010, 3, TokenKind::tool_call, false}};
+  const std::vector<TokenEvent> events = {{-5, kUnknownTime, -1, TokenKind::reasoning, true},
+                                          {1'000'000'007, 1'000'000'010, 3, TokenKind::tool_call, false}};
   writer->write(4'000'000'000u, events);
   writer->write(7, {events[1]});
   ASSERT_TRUE(writer->flush().has_value());

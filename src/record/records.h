@@ -13,8 +13,22 @@
 namespace tokenstone::record {
 
 enum class ErrorClass : std::uint8_t {
-  none, refused, connect_timeout, first_token_timeout, gap_timeout, total_timeout, reset, http_status, stream_error,
-  truncated_stream, malformed_event, not_event_stream, empty_stream, unsupported_content_encoding, server_closed, cancelled,
+  none,
+  refused,
+  connect_timeout,
+  first_token_timeout,
+  gap_timeout,
+  total_timeout,
+  reset,
+  http_status,
+  stream_error,
+  truncated_stream,
+  malformed_event,
+  not_event_stream,
+  empty_stream,
+  unsupported_content_encoding,
+  server_closed,
+  cancelled,
 };
 /// The name used in files; empty for none.
 std::string_view to_string(ErrorClass error);
@@ -33,15 +47,15 @@ bool from_string(std::string_view name, TokenKind& kind);
 struct TokenEvent {
   TimeNs arrived = kUnknownTime;  ///< kernel receive stamp where there is one, else readiness
   TimeNs parsed = kUnknownTime;
-  std::int32_t tokens = -1;       ///< how many it carried; -1 unknown, never guessed
+  std::int32_t tokens = -1;  ///< how many it carried; -1 unknown, never guessed
   TokenKind kind = TokenKind::text;
-  bool shared_stamp = false;      ///< the read carried several events: `arrived` is an upper bound for this one
+  bool shared_stamp = false;  ///< the read carried several events: `arrived` is an upper bound for this one
 };
 
 struct RequestRecord {
-  std::uint32_t index = 0;        ///< place in the plan
+  std::uint32_t index = 0;  ///< place in the plan
   std::string request_id;
-  std::string class_name;         ///< column `class`: chat, generate, summarize, long, or the data set's name
+  std::string class_name;  ///< column `class`: chat, generate, summarize, long, or the data set's name
   std::string session;
   TimeNs intended = kUnknownTime;
   TimeNs sent = kUnknownTime;
@@ -49,13 +63,13 @@ struct RequestRecord {
   TimeNs first_token = kUnknownTime;
   TimeNs last_token = kUnknownTime;
   TimeNs finished = kUnknownTime;
-  std::int64_t prompt_len = -1;   ///< the server's usage; else the plan's
+  std::int64_t prompt_len = -1;  ///< the server's usage; else the plan's
   std::int64_t cached_tokens = -1;
   std::int64_t output_len = -1;
   LengthSource output_len_source = LengthSource::unknown;
   std::string finish_reason;
   ErrorClass error_class = ErrorClass::none;
-  int http_status = 0;            ///< 0: none received
+  int http_status = 0;  ///< 0: none received
   std::uint64_t text_bytes = 0;
   // From the embedded or simulated engine:
   TimeNs arrival_time = kUnknownTime;
@@ -65,8 +79,8 @@ struct RequestRecord {
   std::int32_t preemptions = -1;
   // Kept beside the columns (events.bin, --save-detailed, findings):
   std::vector<TokenEvent> events;
-  std::string text;               ///< received text; kept when the run asked for it or the request failed (capped)
-  std::string error;              ///< one line for a person; never holds a secret
+  std::string text;   ///< received text; kept when the run asked for it or the request failed (capped)
+  std::string error;  ///< one line for a person; never holds a secret
   std::int64_t planned_prompt_len = -1;
   std::int64_t planned_output_len = -1;
   std::int64_t usage_output_len = -1;  ///< what the server's usage said

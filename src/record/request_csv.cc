@@ -6,11 +6,28 @@
 namespace tokenstone::record {
 namespace {
 
-constexpr std::string_view kColumns[] = {
-    "request_id",    "class",         "session",       "intended",      "sent",        "first_byte",
-    "first_token",   "last_token",    "finished",      "prompt_len",    "cached_tokens", "output_len",
-    "output_len_source", "finish_reason", "error_class", "http_status", "text_bytes",  "arrival_time",
-    "scheduled_prefill_time", "prefill_end", "chunks", "preemptions"};
+constexpr std::string_view kColumns[] = {"request_id",
+                                         "class",
+                                         "session",
+                                         "intended",
+                                         "sent",
+                                         "first_byte",
+                                         "first_token",
+                                         "last_token",
+                                         "finished",
+                                         "prompt_len",
+                                         "cached_tokens",
+                                         "output_len",
+                                         "output_len_source",
+                                         "finish_reason",
+                                         "error_class",
+                                         "http_status",
+                                         "text_bytes",
+                                         "arrival_time",
+                                         "scheduled_prefill_time",
+                                         "prefill_end",
+                                         "chunks",
+                                         "preemptions"};
 
 std::string header() {
   CsvLine line;
@@ -37,7 +54,8 @@ Result<RequestRecord> read_row(CsvTable& table) {
   if (!from_string(table.text("output_len_source"), r.output_len_source))
     return table.wrong("output_len_source", "usage, tokenizer, events, engine or nothing");
   r.finish_reason = table.text("finish_reason");
-  if (!from_string(table.text("error_class"), r.error_class)) return table.wrong("error_class", "a known class of error");
+  if (!from_string(table.text("error_class"), r.error_class))
+    return table.wrong("error_class", "a known class of error");
   r.http_status = static_cast<int>(table.number("http_status").value_or(0));
   r.text_bytes = static_cast<std::uint64_t>(table.number("text_bytes").value_or(0));
   r.arrival_time = time("arrival_time");

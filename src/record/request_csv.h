@@ -1,7 +1,8 @@
-// requests.csv: one line per request in the order of completion, the columns of docs/formats.md. Times are ns from the run's
-// start; an empty field is not known.
+// requests.csv: one line per request in the order of completion, the columns of docs/formats.md. Times are ns from the
+// run's start; an empty field is not known.
 //
-// Ownership: the writer owns its file. Threads: the client loop's thread only. Failure: a Status (disk full: interrupted).
+// Ownership: the writer owns its file. Threads: the client loop's thread only. Failure: a Status (disk full:
+// interrupted).
 #pragma once
 
 #include <span>

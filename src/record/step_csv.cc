@@ -13,23 +13,40 @@ struct Column {
   void (*set)(StepRecord&, std::int64_t);
 };
 
-#define TS_STEP_COLUMN(field)                                                    \
-  Column {                                                                       \
-    #field, [](const StepRecord& s) { return static_cast<std::int64_t>(s.field); }, \
+#define TS_STEP_COLUMN(field)                                                              \
+  Column {                                                                                 \
+    #field, [](const StepRecord& s) { return static_cast<std::int64_t>(s.field); },        \
         [](StepRecord& s, std::int64_t v) { s.field = static_cast<decltype(s.field)>(v); } \
   }
 
-constexpr Column kColumns[] = {
-    TS_STEP_COLUMN(step_id),           TS_STEP_COLUMN(step_start_time),     TS_STEP_COLUMN(step_end_time),
-    TS_STEP_COLUMN(num_prefill_tokens), TS_STEP_COLUMN(num_decode_sequences), TS_STEP_COLUMN(num_batched_tokens),
-    TS_STEP_COLUMN(num_outputs),       TS_STEP_COLUMN(chunked),             TS_STEP_COLUMN(waiting_queue_len),
-    TS_STEP_COLUMN(running_queue_len), TS_STEP_COLUMN(prefilling_queue_len), TS_STEP_COLUMN(blocks_active),
-    TS_STEP_COLUMN(blocks_cached_idle), TS_STEP_COLUMN(blocks_free),        TS_STEP_COLUMN(wasted_slots),
-    TS_STEP_COLUMN(allocated_slots),   TS_STEP_COLUMN(hit_tokens),          TS_STEP_COLUMN(query_tokens),
-    TS_STEP_COLUMN(evictions),         TS_STEP_COLUMN(preemptions),         TS_STEP_COLUMN(kv_blocked_requests),
-    TS_STEP_COLUMN(padded_tokens),     TS_STEP_COLUMN(drafted),             TS_STEP_COLUMN(accepted),
-    TS_STEP_COLUMN(schedule_ns),       TS_STEP_COLUMN(forward_ns),          TS_STEP_COLUMN(sampling_ns),
-    TS_STEP_COLUMN(detokenize_ns)};
+constexpr Column kColumns[] = {TS_STEP_COLUMN(step_id),
+                               TS_STEP_COLUMN(step_start_time),
+                               TS_STEP_COLUMN(step_end_time),
+                               TS_STEP_COLUMN(num_prefill_tokens),
+                               TS_STEP_COLUMN(num_decode_sequences),
+                               TS_STEP_COLUMN(num_batched_tokens),
+                               TS_STEP_COLUMN(num_outputs),
+                               TS_STEP_COLUMN(chunked),
+                               TS_STEP_COLUMN(waiting_queue_len),
+                               TS_STEP_COLUMN(running_queue_len),
+                               TS_STEP_COLUMN(prefilling_queue_len),
+                               TS_STEP_COLUMN(blocks_active),
+                               TS_STEP_COLUMN(blocks_cached_idle),
+                               TS_STEP_COLUMN(blocks_free),
+                               TS_STEP_COLUMN(wasted_slots),
+                               TS_STEP_COLUMN(allocated_slots),
+                               TS_STEP_COLUMN(hit_tokens),
+                               TS_STEP_COLUMN(query_tokens),
+                               TS_STEP_COLUMN(evictions),
+                               TS_STEP_COLUMN(preemptions),
+                               TS_STEP_COLUMN(kv_blocked_requests),
+                               TS_STEP_COLUMN(padded_tokens),
+                               TS_STEP_COLUMN(drafted),
+                               TS_STEP_COLUMN(accepted),
+                               TS_STEP_COLUMN(schedule_ns),
+                               TS_STEP_COLUMN(forward_ns),
+                               TS_STEP_COLUMN(sampling_ns),
+                               TS_STEP_COLUMN(detokenize_ns)};
 #undef TS_STEP_COLUMN
 
 constexpr auto kNames = [] {

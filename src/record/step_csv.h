@@ -1,7 +1,8 @@
 // steps.csv: one line per engine step, the columns of docs/formats.md (the fields of StepRecord, by their names).
 //
-// Ownership: the writer owns its file. Threads: `on_step` comes from the engine's thread, the flushes from the client loop's; a
-// short lock guards the lines in memory, and no file is written under it. Failure: a Status (disk full: interrupted).
+// Ownership: the writer owns its file. Threads: `on_step` comes from the engine's thread, the flushes from the client
+// loop's; a short lock guards the lines in memory, and no file is written under it. Failure: a Status (disk full:
+// interrupted).
 #pragma once
 
 #include <memory>

@@ -36,7 +36,9 @@ RunResult run_of(const Json& file) {
 
 /// The sample as vLLM has it: seconds in double, scaled at the end.
 void expect_exact(const Json& file, const std::string& metric, const stats::Sample& seconds) {
-  const auto key = [&](const std::string& statistic) { return file.at(statistic + "_" + metric + "_ms").get<double>(); };
+  const auto key = [&](const std::string& statistic) {
+    return file.at(statistic + "_" + metric + "_ms").get<double>();
+  };
   EXPECT_NEAR(seconds.mean() * 1000 / key("mean"), 1, 1e-14) << metric;
   EXPECT_DOUBLE_EQ(seconds.quantile(0.5).value * 1000, key("median")) << metric;
   EXPECT_DOUBLE_EQ(seconds.quantile(0.99).value * 1000, key("p99")) << metric;

@@ -1,5 +1,5 @@
-// The two peak figures by vLLM's own rules (calculate_metrics of `vllm bench serve`), kept for whoever compares files. They
-// count events for tokens and touched seconds for concurrency; in_flight.h has the exact ones.
+// The two peak figures by vLLM's own rules (calculate_metrics of `vllm bench serve`), kept for whoever compares files.
+// They count events for tokens and touched seconds for concurrency; in_flight.h has the exact ones.
 //
 // Ownership: plain values. Threads: any. Units: seconds in the rules, counts in the results. Failure: none.
 #pragma once

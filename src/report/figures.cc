@@ -11,8 +11,8 @@ namespace {
 
 std::size_t code_points_end(std::string_view text, std::size_t wanted) {
   std::size_t at = 0;
-  for (std::size_t n = 0; at < text.size() && n < wanted; ++n)
-    do ++at;
+  for (std::size_t n = 0; at < text.size() && n < wanted; ++n) do
+      ++at;
     while (at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80);
   return at;
 }
@@ -37,6 +37,16 @@ std::string count_cell(std::uint64_t n) {
   return format_figure(static_cast<double>(n) / 1e6) + "M";
 }
 
+std::string brief(double value) {
+  if (value == 0 || !std::isfinite(value)) return format_figure(value);
+  const int decimals = std::clamp(1 - static_cast<int>(std::floor(std::log10(std::fabs(value)))), 0, 9);
+  if (decimals == 0) return format_count(std::llround(value));
+  std::string text = fmt::format("{:.{}f}", value, decimals);
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.back() == '.') text.pop_back();
+  return text;
+}
+
 std::string time_text(double ms) {
   const Scale scale = time_scale(ms);
   return fmt::format("{} {}", format_figure(ms * scale.factor), scale.unit);
@@ -47,7 +57,8 @@ std::vector<std::string> aligned_rates(const std::vector<double>& rates) {
   for (const double rate : rates) largest = std::max(largest, rate);
   const int decimals = largest >= 1000 ? 0 : largest >= 100 ? 1 : largest >= 1 || largest == 0 ? 2 : 3;
   std::vector<std::string> texts;
-  for (const double rate : rates) texts.push_back(decimals == 0 ? format_count(std::llround(rate)) : fmt::format("{:.{}f}", rate, decimals));
+  for (const double rate : rates)
+    texts.push_back(decimals == 0 ? format_count(std::llround(rate)) : fmt::format("{:.{}f}", rate, decimals));
   return texts;
 }
 

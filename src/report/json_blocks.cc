@@ -32,7 +32,8 @@ void add_rates(Json& j, const MetricSet& m) {
   j["failed"] = whole(m.value("failed"));
   j["total_input_tokens"] = whole(m.value("total_input_tokens"));
   j["total_output_tokens"] = whole(m.value("total_output_tokens"));
-  for (const char* key : {"request_throughput", "request_goodput", "output_throughput", "total_token_throughput", "max_output_tokens_per_s"})
+  for (const char* key : {"request_throughput", "request_goodput", "output_throughput", "total_token_throughput",
+                          "max_output_tokens_per_s"})
     j[key] = number(m.value(key));
   j["max_concurrent_requests"] = whole(m.value("max_concurrent_requests"));
   j["rtfx"] = 0.0;  // vLLM's audio figure; there is no audio here
@@ -57,7 +58,8 @@ void add_latency(Json& j, const RunPlan& plan, const std::string& metric, const 
   put("mean", sample.mean());
   put("median", any ? sample.quantile(0.5).value : 0);
   put("std", sample.population_std());
-  for (const double percent : percents_of(plan, metric)) put(fmt::format("p{}", percent), any ? sample.quantile(percent / 100).value : 0);
+  for (const double percent : percents_of(plan, metric))
+    put(fmt::format("p{}", percent), any ? sample.quantile(percent / 100).value : 0);
 }
 
 }  // namespace

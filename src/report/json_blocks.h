@@ -14,9 +14,13 @@ namespace tokenstone::report {
 
 using Json = nlohmann::ordered_json;
 
-inline Json number(std::optional<double> value) { return value && std::isfinite(*value) ? Json(*value) : Json(nullptr); }
+inline Json number(std::optional<double> value) {
+  return value && std::isfinite(*value) ? Json(*value) : Json(nullptr);
+}
 /// A count, written without a fraction.
-inline Json whole(std::optional<double> value) { return value ? Json(static_cast<std::int64_t>(std::llround(*value))) : Json(nullptr); }
+inline Json whole(std::optional<double> value) {
+  return value ? Json(static_cast<std::int64_t>(std::llround(*value))) : Json(nullptr);
+}
 
 /// vLLM's header, rates and latency blocks, in vLLM's order.
 Json vllm_scalars(const record::RunResult& run, const record::MetricSet& metrics);

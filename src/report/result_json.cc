@@ -27,7 +27,8 @@ Json quantile_json(const stats::Sample& sample, double q) {
 }
 
 Json distribution_json(const MetricDescriptor& metric, const stats::Sample& sample, const record::RunPlan& plan) {
-  Json j = {{"title", metric.title}, {"unit", metric.unit}, {"better", to_string(metric.better)}, {"n", sample.count()}};
+  Json j = {
+      {"title", metric.title}, {"unit", metric.unit}, {"better", to_string(metric.better)}, {"n", sample.count()}};
   const bool any = !sample.empty();
   j["mean"] = any ? number(sample.mean()) : Json(nullptr);
   j["std"] = any ? number(sample.population_std()) : Json(nullptr);
@@ -70,9 +71,18 @@ std::string plain_command(const RunResult& run) {
   return "tokenstone " + join(record::without_output_flags(run.plan.argv), " ");
 }
 
-Json check_json(std::string id, std::optional<double> value, std::uint64_t n, std::string unit, double target, bool pass, const RunResult& run) {
-  return {{"id", std::move(id)}, {"value", number(value)}, {"lo", nullptr},   {"hi", nullptr},     {"n", n},
-          {"unit", std::move(unit)}, {"op", "<="},         {"target", target}, {"pass", pass}, {"skipped", nullptr},
+Json check_json(std::string id, std::optional<double> value, std::uint64_t n, std::string unit, double target,
+                bool pass, const RunResult& run) {
+  return {{"id", std::move(id)},
+          {"value", number(value)},
+          {"lo", nullptr},
+          {"hi", nullptr},
+          {"n", n},
+          {"unit", std::move(unit)},
+          {"op", "<="},
+          {"target", target},
+          {"pass", pass},
+          {"skipped", nullptr},
           {"command", plain_command(run)}};
 }
 
@@ -80,18 +90,25 @@ Json checks_json(const RunResult& run, const MetricSet& metrics, const Verdict& 
   Json checks = Json::array();
   const std::uint64_t ended = metrics.count("completed") + metrics.count("failed");
   const std::optional<double> share = ended > 0 ? std::optional(verdict.failed_share) : std::nullopt;
-  checks.push_back(check_json("run.failed_share", share, ended, "share", judge::kFailedShareLimit, verdict.reasons.empty(), run));
+  checks.push_back(
+      check_json("run.failed_share", share, ended, "share", judge::kFailedShareLimit, verdict.reasons.empty(), run));
   for (const ObjectiveResult& o : verdict.objectives)
-    checks.push_back(check_json(fmt::format("slo.{}.{}", o.limit.metric, judge::quantile_name(*o.limit.quantile)), o.value_ms, o.n, "ms", o.limit.limit_ms,
-                                o.pass, run));
+    checks.push_back(check_json(fmt::format("slo.{}.{}", o.limit.metric, judge::quantile_name(*o.limit.quantile)),
+                                o.value_ms, o.n, "ms", o.limit.limit_ms, o.pass, run));
   return checks;
 }
 
 Json objectives_json(const Verdict& verdict) {
   Json list = Json::array();
   for (const ObjectiveResult& o : verdict.objectives)
-    list.push_back({{"metric", o.limit.metric}, {"quantile", judge::quantile_name(*o.limit.quantile)}, {"value_ms", number(o.value_ms)}, {"limit_ms", o.limit.limit_ms},
-                    {"n", o.n}, {"needed", o.needed}, {"reliable", o.reliable}, {"pass", o.pass}});
+    list.push_back({{"metric", o.limit.metric},
+                    {"quantile", judge::quantile_name(*o.limit.quantile)},
+                    {"value_ms", number(o.value_ms)},
+                    {"limit_ms", o.limit.limit_ms},
+                    {"n", o.n},
+                    {"needed", o.needed},
+                    {"reliable", o.reliable},
+                    {"pass", o.pass}});
   return list;
 }
 
@@ -105,9 +122,12 @@ Json findings_json(const Verdict& verdict) {
 Json errors_json(const MetricSet& metrics) {
   Json list = Json::array();
   for (const record::ErrorCount& e : metrics.errors)
-    list.push_back({{"error_class", to_string(e.error_class)}, {"http_status", e.http_status > 0 ? Json(e.http_status) : Json(nullptr)}, {"count", e.count},
+    list.push_back({{"error_class", to_string(e.error_class)},
+                    {"http_status", e.http_status > 0 ? Json(e.http_status) : Json(nullptr)},
+                    {"count", e.count},
                     {"first_s", e.first == kUnknownTime ? Json(nullptr) : Json(to_seconds(e.first))},
-                    {"last_s", e.last == kUnknownTime ? Json(nullptr) : Json(to_seconds(e.last))}, {"sample", e.sample}});
+                    {"last_s", e.last == kUnknownTime ? Json(nullptr) : Json(to_seconds(e.last))},
+                    {"sample", e.sample}});
   return list;
 }
 
@@ -157,7 +177,9 @@ std::string result_json(const RunResult& run, const MetricSet& metrics, const Ve
   j["planned"] = metrics.planned;
   j["sent"] = metrics.sent;
   j["unsent"] = whole(metrics.value("unsent"));
-  j["window"] = {{"start_s", to_seconds(run.window_start)}, {"end_s", to_seconds(run.window_end)}, {"kind", run.plan.duration ? "duration" : "count"}};
+  j["window"] = {{"start_s", to_seconds(run.window_start)},
+                 {"end_s", to_seconds(run.window_end)},
+                 {"kind", run.plan.duration ? "duration" : "count"}};
   j["phases"] = phases_json(run);
   j["partial"] = run.interrupted;
   j["errors_by_class"] = errors_json(metrics);

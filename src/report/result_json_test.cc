@@ -41,15 +41,37 @@ TEST(ResultJson, Golden) { tokenstone::testing::expect_golden("result.json", res
 
 TEST(ResultJson, HasVllmsKeys) {
   const Json json = parsed(result_of(sample_run()));
-  for (const char* key : {"date", "endpoint_type", "backend", "label", "model_id", "tokenizer_id", "num_prompts", "commit", "request_rate", "burstiness",
-                          "max_concurrency", "duration", "completed", "failed", "total_input_tokens", "total_output_tokens", "request_throughput",
-                          "request_goodput", "output_throughput", "total_token_throughput", "max_output_tokens_per_s", "max_concurrent_requests", "rtfx"})
+  for (const char* key : {"date",
+                          "endpoint_type",
+                          "backend",
+                          "label",
+                          "model_id",
+                          "tokenizer_id",
+                          "num_prompts",
+                          "commit",
+                          "request_rate",
+                          "burstiness",
+                          "max_concurrency",
+                          "duration",
+                          "completed",
+                          "failed",
+                          "total_input_tokens",
+                          "total_output_tokens",
+                          "request_throughput",
+                          "request_goodput",
+                          "output_throughput",
+                          "total_token_throughput",
+                          "max_output_tokens_per_s",
+                          "max_concurrent_requests",
+                          "rtfx"})
     EXPECT_TRUE(json.contains(key)) << key;
   for (const std::string metric : {"ttft", "tpot", "itl", "e2el"})
-    for (const std::string statistic : {"mean", "median", "std", "p50", "p90", "p99"}) EXPECT_TRUE(json[statistic + "_" + metric + "_ms"].is_number()) << metric;
+    for (const std::string statistic : {"mean", "median", "std", "p50", "p90", "p99"})
+      EXPECT_TRUE(json[statistic + "_" + metric + "_ms"].is_number()) << metric;
   EXPECT_TRUE(json.contains("p99.9_ttft_ms")) << "a fraction keeps its point";
   EXPECT_FALSE(json.contains("p99.9_e2el_ms")) << "not in --percentile-metrics";
-  EXPECT_EQ(json["completed"].get<int>() + json["failed"].get<int>() + json["unsent"].get<int>(), json["num_prompts"].get<int>());
+  EXPECT_EQ(json["completed"].get<int>() + json["failed"].get<int>() + json["unsent"].get<int>(),
+            json["num_prompts"].get<int>());
 }
 
 TEST(ResultJson, IsStrictWhenNothingWasMeasured) {  // REP-01, REP-03, FAIL-01, FAIL-04
@@ -93,7 +115,8 @@ TEST(ResultJson, ChecksHaveTheCommonForm) {
   const Json checks = parsed(result_of(run))["checks"];
   ASSERT_EQ(checks.size(), 2u);
   for (const Json& check : checks)
-    for (const char* key : {"id", "value", "lo", "hi", "n", "unit", "op", "target", "pass", "skipped", "command"}) EXPECT_TRUE(check.contains(key)) << key;
+    for (const char* key : {"id", "value", "lo", "hi", "n", "unit", "op", "target", "pass", "skipped", "command"})
+      EXPECT_TRUE(check.contains(key)) << key;
   EXPECT_EQ(checks[0]["id"], "run.failed_share");
   EXPECT_TRUE(checks[0]["pass"].get<bool>());
   EXPECT_EQ(checks[1]["id"], "slo.ttft.p99");
@@ -118,7 +141,9 @@ TEST(ResultJson, AgreesWithConsoleAndCsv) {
   const record::MetricSet metrics = record::compute_metrics(run);
   const Json json = parsed(result_of(run));
   const std::string console = summary(run, metrics, judge::judge(run, metrics));
-  for (const auto& [key, label] : {std::pair{"p50_ttft_ms", "TTFT           ms"}, {"p50_tpot_ms", "TPOT           ms"}, {"p50_e2el_ms", "E2E            ms"}}) {
+  for (const auto& [key, label] : {std::pair{"p50_ttft_ms", "TTFT           ms"},
+                                   {"p50_tpot_ms", "TPOT           ms"},
+                                   {"p50_e2el_ms", "E2E            ms"}}) {
     const std::size_t row = console.find(label);
     ASSERT_NE(row, std::string::npos);
     EXPECT_NE(console.substr(row, 30).find(format_figure(json[key].get<double>())), std::string::npos) << key;
@@ -151,7 +176,8 @@ TEST(VllmResult, ArraysStandInPlannedOrder) {
   const std::string text = vllm_result_json(run, metrics);
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1) << "one line, so that files can be appended to";
   const Json json = parsed(text);
-  for (const char* key : {"input_lens", "output_lens", "ttfts", "itls", "start_times", "generated_texts", "errors", "error_classes", "latencies", "queue_times"})
+  for (const char* key : {"input_lens", "output_lens", "ttfts", "itls", "start_times", "generated_texts", "errors",
+                          "error_classes", "latencies", "queue_times"})
     EXPECT_EQ(json[key].size(), 3u) << key;
   EXPECT_EQ(json["input_lens"], Json::array({32, 40, 9}));
   EXPECT_EQ(json["output_lens"], Json::array({10, 0, 0}));
@@ -194,14 +220,16 @@ TEST(VllmResult, FileName) {
 TEST(VllmResult, WritesAndAppends) {
   const RunResult run = sample_run();
   const record::MetricSet metrics = record::compute_metrics(run);
-  const SaveOptions options{.folder = (temporary_folder() / "new" / "folder").string(), .file_name = "all.json", .append = true};
+  const SaveOptions options{
+      .folder = (temporary_folder() / "new" / "folder").string(), .file_name = "all.json", .append = true};
   ASSERT_TRUE(check_result_path(run.plan, options).has_value());
   EXPECT_FALSE(std::filesystem::exists(options.folder)) << "a check leaves nothing behind";
   for (int i = 0; i < 2; ++i) ASSERT_TRUE(save_vllm_result(run, metrics, options).has_value());
   const std::string text = read_file(vllm_path(run.plan, options));
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2);
   ASSERT_TRUE(save_vllm_result(run, metrics, {.folder = options.folder, .file_name = "all.json"}).has_value());
-  EXPECT_EQ(read_file(vllm_path(run.plan, options)), vllm_result_json(run, metrics)) << "without --append-result it is replaced";
+  EXPECT_EQ(read_file(vllm_path(run.plan, options)), vllm_result_json(run, metrics))
+      << "without --append-result it is replaced";
 }
 
 TEST(VllmResult, AFolderThatIsAFileIsRefusedBeforeTheRun) {

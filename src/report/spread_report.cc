@@ -21,13 +21,21 @@ std::string unit_of(const std::string& key) {
 std::string spread_json(const std::map<std::string, Spread>& spread) {
   Json j = Json::object();
   for (const auto& [key, s] : spread)
-    j[key] = {{"n", s.n}, {"unit", unit_of(key)}, {"mean", number(s.mean)}, {"std", number(s.std)}, {"min", number(s.min)}, {"max", number(s.max)}, {"cv", number(s.cv)}};
+    j[key] = {{"n", s.n},
+              {"unit", unit_of(key)},
+              {"mean", number(s.mean)},
+              {"std", number(s.std)},
+              {"min", number(s.min)},
+              {"max", number(s.max)},
+              {"cv", number(s.cv)}};
   return dump(j, 2) + "\n";
 }
 
 std::string spread_table(const std::map<std::string, Spread>& spread) {
-  constexpr const char* kKeys[] = {"request_throughput", "request_goodput", "output_throughput", "total_token_throughput", "median_ttft", "p99_ttft",
-                                   "median_tpot",        "p99_tpot",        "median_itl",        "p99_itl",                "median_e2el", "p99_e2el"};
+  constexpr const char* kKeys[] = {
+      "request_throughput", "request_goodput", "output_throughput", "total_token_throughput",
+      "median_ttft",        "p99_ttft",        "median_tpot",       "p99_tpot",
+      "median_itl",         "p99_itl",         "median_e2el",       "p99_e2el"};
   std::string out = pad_right("over runs", 32);
   for (const char* title : {"mean", "std", "min", "max", "CV %"}) out += pad_left(title, 9);
   out += "\n";

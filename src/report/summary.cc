@@ -19,8 +19,11 @@ using record::MetricSet;
 using record::RunResult;
 
 std::string count(std::uint64_t n) { return format_count(static_cast<std::int64_t>(n)); }
-std::string plural(std::uint64_t n, std::string_view noun) { return fmt::format("{} {}{}", count(n), noun, n == 1 ? "" : "s"); }
+std::string plural(std::uint64_t n, std::string_view noun) {
+  return fmt::format("{} {}{}", count(n), noun, n == 1 ? "" : "s");
+}
 std::string figure(std::optional<double> value) { return value ? format_figure(*value) : "n/a"; }
+std::string brief(std::optional<double> value) { return value ? report::brief(*value) : "n/a"; }
 
 std::string metric_title(std::string_view key) { return std::string(record::find_metric(key)->title); }
 
@@ -52,7 +55,8 @@ const ObjectiveResult* tightest(const Verdict& verdict) {
 std::string objective_text(const ObjectiveResult& o) {
   const std::string name = fmt::format("{} {}", judge::quantile_name(*o.limit.quantile), metric_title(o.limit.metric));
   if (!o.value_ms) return fmt::format("{} not measured, limit {}", name, time_text(o.limit.limit_ms));
-  return fmt::format("{} {}{} {} {}", name, time_text(*o.value_ms), o.reliable ? "" : "~", o.pass ? "<=" : ">", time_text(o.limit.limit_ms));
+  return fmt::format("{} {}{} {} {}", name, time_text(*o.value_ms), o.reliable ? "" : "~", o.pass ? "<=" : ">",
+                     time_text(o.limit.limit_ms));
 }
 
 std::string headline(const RunResult& run, const MetricSet& metrics, const Verdict& verdict) {
@@ -67,7 +71,8 @@ std::string headline(const RunResult& run, const MetricSet& metrics, const Verdi
     if (ttft.empty()) {
       text = fmt::format("{} completed", plural(metrics.count("completed"), "request"));
     } else {
-      text = fmt::format("{} TTFT {}{}", judge::quantile_name(q), time_text(ttft.quantile(q).value), ttft.quantile(q).reliable ? "" : "~");
+      text = fmt::format("{} TTFT {}{}", judge::quantile_name(q), time_text(ttft.quantile(q).value),
+                         ttft.quantile(q).reliable ? "" : "~");
     }
   }
   return fmt::format("{}  {}", text, load_text(run, metrics));
@@ -86,7 +91,8 @@ class Paint {
   std::string grey(std::string_view text) const {
     if (!on_) return std::string(text);
     std::string out;
-    for (const std::string_view line : split(text, '\n')) out += line.empty() ? "\n" : fmt::format("\033[2m{}\033[0m\n", line);
+    for (const std::string_view line : split(text, '\n'))
+      out += line.empty() ? "\n" : fmt::format("\033[2m{}\033[0m\n", line);
     out.pop_back();
     return out;
   }
@@ -98,13 +104,15 @@ class Paint {
 std::string first_line(const RunResult& run, const MetricSet& metrics, const Verdict& verdict, const Paint& paint) {
   const std::string name(to_string(verdict.word));
   const std::string blanks(verdict.word == Word::invalid ? 1 : 7 - name.size(), ' ');
-  return paint.word(verdict.word) + blanks + cut(headline(run, metrics, verdict), kColumns - name.size() - blanks.size()) + "\n";
+  return paint.word(verdict.word) + blanks +
+         cut(headline(run, metrics, verdict), kColumns - name.size() - blanks.size()) + "\n";
 }
 
 std::string hardware(const RunResult& run) {
   for (const char* key : {"gpu", "cpu"}) {
     const auto found = run.plan.environment.find(key);
-    if (found != run.plan.environment.end() && !found->second.empty() && found->second != "unknown" && found->second != "none")
+    if (found != run.plan.environment.end() && !found->second.empty() && found->second != "unknown" &&
+        found->second != "none")
       return found->second;
   }
   return "hardware unknown";
@@ -113,7 +121,8 @@ std::string hardware(const RunResult& run) {
 std::string goodput_line(const MetricSet& metrics) {
   std::vector<std::string> parts;
   if (const auto good = metrics.value("request_goodput")) {
-    parts.push_back(fmt::format("goodput {} req/s ({} %)", format_figure(*good), figure(metrics.value("slo_attainment"))));
+    parts.push_back(
+        fmt::format("goodput {} req/s ({} %)", format_figure(*good), figure(metrics.value("slo_attainment"))));
   } else {
     parts.push_back(fmt::format("delivered {} req/s", figure(metrics.value("request_throughput"))));
   }
@@ -126,7 +135,9 @@ std::string subject_line(const RunResult& run) {
   std::vector<std::string> parts;
   parts.push_back(run.plan.model_id.empty() ? "model unknown" : run.plan.model_id);
   parts.push_back(run.plan.target_kind == "http" || run.plan.target_kind.empty()
-                      ? (run.plan.server_version.empty() || run.plan.server_version == "unknown" ? "server unknown" : run.plan.server_version)
+                      ? (run.plan.server_version.empty() || run.plan.server_version == "unknown"
+                             ? "server unknown"
+                             : run.plan.server_version)
                       : run.plan.target_address);
   if (!run.plan.virtual_time) parts.push_back(hardware(run));
   parts.push_back("plan " + run.plan.plan_hash);
@@ -134,14 +145,18 @@ std::string subject_line(const RunResult& run) {
 }
 
 std::string rate_line(const RunResult& run, const MetricSet& metrics) {
-  const auto offered = metrics.value("offered_rate"), delivered = metrics.value("request_throughput"), good = metrics.value("request_goodput");
+  const auto offered = metrics.value("offered_rate"), delivered = metrics.value("request_throughput"),
+             good = metrics.value("request_goodput");
   const std::vector<std::string> texts = aligned_rates({offered.value_or(0), delivered.value_or(0), good.value_or(0)});
   std::vector<std::string> parts;
-  parts.push_back(offered ? fmt::format("offered {} req/s", texts[0]) : run.plan.max_concurrency ? "offered closed loop" : "offered all at once");
+  parts.push_back(offered                    ? fmt::format("offered {} req/s", texts[0])
+                  : run.plan.max_concurrency ? "offered closed loop"
+                                             : "offered all at once");
   parts.push_back(delivered ? fmt::format("delivered {}{}", texts[1], offered ? "" : " req/s") : "delivered n/a");
   if (good) parts.push_back(fmt::format("good {}", texts[2]));
-  if (const auto peak = metrics.value("peak_in_flight"))
-    parts.push_back(fmt::format("in flight {} (max {})", figure(metrics.value("mean_in_flight")), format_figure(*peak)));
+  if (metrics.value("peak_in_flight"))
+    parts.push_back(fmt::format("in flight {} (max {})", brief(metrics.value("mean_in_flight")),
+                                count(metrics.count("peak_in_flight"))));
   std::size_t width = 9;
   for (const std::string& part : parts) width += display_width(part);
   const bool roomy = width + 3 * (parts.size() - 1) <= kColumns;
@@ -149,9 +164,11 @@ std::string rate_line(const RunResult& run, const MetricSet& metrics) {
 }
 
 std::string tokens_line(const MetricSet& metrics) {
-  return wrap_parts("tokens/s ", {"input " + figure(metrics.value("input_throughput")), "output " + figure(metrics.value("output_throughput")),
-                                  "total " + figure(metrics.value("total_token_throughput"))},
-                    "   ");
+  return wrap_parts(
+      "tokens/s ",
+      {"input " + figure(metrics.value("input_throughput")), "output " + figure(metrics.value("output_throughput")),
+       "total " + figure(metrics.value("total_token_throughput"))},
+      "   ");
 }
 
 constexpr double kQuantiles[] = {0.5, 0.9, 0.99, 0.999};
@@ -171,7 +188,8 @@ std::string small_sample_note(const MetricSet& metrics) {
   std::vector<std::string> needs;
   for (const double q : kQuantiles) {
     bool marked = false;
-    for (const char* key : {"ttft", "tpot", "itl", "e2el", "output_tokens"}) marked |= !metrics.sample(key).empty() && !metrics.sample(key).quantile(q).reliable;
+    for (const char* key : {"ttft", "tpot", "itl", "e2el", "output_tokens"})
+      marked |= !metrics.sample(key).empty() && !metrics.sample(key).quantile(q).reliable;
     if (marked) needs.push_back(fmt::format("{} needs {}", judge::quantile_name(q), count(stats::samples_needed(q))));
   }
   if (needs.empty()) return "";
@@ -185,7 +203,8 @@ std::string latency_table(const MetricSet& metrics) {
   table += table_row("TTFT", metrics.sample("ttft"), true);
   table += table_row("TPOT", metrics.sample("tpot"), true);
   table += table_row("ITL", metrics.sample("itl"), true);
-  if (!metrics.sample("itl_per_token").empty()) table += table_row("ITL per token", metrics.sample("itl_per_token"), true);
+  if (!metrics.sample("itl_per_token").empty())
+    table += table_row("ITL per token", metrics.sample("itl_per_token"), true);
   table += table_row("E2E", metrics.sample("e2el"), true);
   table += table_row("output tokens", metrics.sample("output_tokens"), false);
   return table + small_sample_note(metrics);
@@ -194,18 +213,22 @@ std::string latency_table(const MetricSet& metrics) {
 std::string engine_line(const MetricSet& m) {
   if (!m.value("engine_step_mean")) return "";
   std::vector<std::string> parts;
-  parts.push_back(fmt::format("queue mean {} max {}", figure(m.value("engine_queue_mean")), figure(m.value("engine_queue_max"))));
-  parts.push_back("batch mean " + figure(m.value("engine_batch_mean")));
-  if (const auto free = m.value("engine_kv_free_min")) parts.push_back(fmt::format("KV blocks free min {} %", format_figure(*free)));
-  if (const auto hits = m.value("engine_prefix_hits")) parts.push_back(fmt::format("prefix hits {} %", format_figure(*hits)));
-  parts.push_back("preemptions " + figure(m.value("engine_preemptions")));
+  parts.push_back(
+      fmt::format("queue mean {} max {}", brief(m.value("engine_queue_mean")), count(m.count("engine_queue_max"))));
+  parts.push_back("batch mean " + brief(m.value("engine_batch_mean")));
+  if (const auto free = m.value("engine_kv_free_min"))
+    parts.push_back(fmt::format("KV blocks free min {} %", report::brief(*free)));
+  if (const auto hits = m.value("engine_prefix_hits"))
+    parts.push_back(fmt::format("prefix hits {} %", report::brief(*hits)));
+  parts.push_back("preemptions " + count(m.count("engine_preemptions")));
   parts.push_back("step " + time_text(*m.value("engine_step_mean")));
   return wrap_parts("engine    ", parts, " · ");
 }
 
 std::string requests_line(const MetricSet& m) {
-  std::vector<std::string> parts = {count(m.planned) + " planned", count(m.sent) + " sent", count(m.count("completed_in_window")) + " in window",
-                                    count(m.count("completed_in_drain")) + " in drain", count(m.count("failed")) + " failed"};
+  std::vector<std::string> parts = {
+      count(m.planned) + " planned", count(m.sent) + " sent", count(m.count("completed_in_window")) + " in window",
+      count(m.count("completed_in_drain")) + " in drain", count(m.count("failed")) + " failed"};
   if (const std::uint64_t unsent = m.count("unsent")) parts.push_back(count(unsent) + " unsent");
   return wrap_parts("requests  ", parts, " · ");
 }
@@ -214,11 +237,12 @@ std::string generator_line(const RunResult& run, const MetricSet& metrics, const
   if (run.plan.virtual_time) return "generator virtual time, no lag  ok\n";
   std::vector<std::string> parts;
   const stats::Sample& lag = metrics.sample("send_lag");
-  parts.push_back(lag.empty() ? "send lag n/a" : fmt::format("send lag p99 {} ms", format_figure(lag.quantile(0.99).value)));
-  parts.push_back(fmt::format("stall max {} ms", format_figure(to_millis(run.audit.loop_stall_max))));
+  parts.push_back(lag.empty() ? "send lag n/a"
+                              : fmt::format("send lag p99 {} ms", report::brief(lag.quantile(0.99).value)));
+  parts.push_back(fmt::format("stall max {} ms", report::brief(to_millis(run.audit.loop_stall_max))));
   const double cpu = run.audit.cpu_share;
-  parts.push_back(cpu >= 0 ? fmt::format("CPU {} %", format_figure(100 * cpu)) : "CPU unknown");
-  if (cpu > 0) parts.push_back(fmt::format("{}x headroom", format_figure(1 / cpu)));
+  parts.push_back(cpu >= 0 ? fmt::format("CPU {} %", report::brief(100 * cpu)) : "CPU unknown");
+  if (cpu > 0) parts.push_back(fmt::format("{}x headroom", report::brief(1 / cpu)));
   parts.back() += verdict.has_finding("V08") ? "  slow" : "  ok";
   return wrap_parts("generator ", parts, " · ");
 }
@@ -245,12 +269,15 @@ std::string folder_lines(const RunResult& run) {
 /// Why an INVALID result must not be used, beyond line one.
 std::string further_reasons(const Verdict& verdict) {
   std::string out;
-  for (std::size_t i = verdict.word == Word::invalid ? 1 : 0; i < verdict.reasons.size(); ++i) out += wrap_words("        ", verdict.reasons[i]);
+  for (std::size_t i = verdict.word == Word::invalid ? 1 : 0; i < verdict.reasons.size(); ++i)
+    out += wrap_words("        ", verdict.reasons[i]);
   return out;
 }
 
 std::string shell_word(const std::string& word) {
-  const bool plain = !word.empty() && word.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=:,./@%") == std::string::npos;
+  const bool plain = !word.empty() && word.find_first_not_of(
+                                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=:,./@%") ==
+                                          std::string::npos;
   if (plain) return word;
   std::string out = "'";
   for (const char c : word) {
@@ -262,11 +289,13 @@ std::string shell_word(const std::string& word) {
 
 }  // namespace
 
-std::string summary(const RunResult& run, const MetricSet& metrics, const Verdict& verdict, const SummaryOptions& options) {
+std::string summary(const RunResult& run, const MetricSet& metrics, const Verdict& verdict,
+                    const SummaryOptions& options) {
   const Paint paint(options.colour);
   const std::string first = first_line(run, metrics, verdict, paint);
   if (options.detail == SummaryOptions::Detail::quiet) return first;
-  std::string numbers = goodput_line(metrics) + subject_line(run) + "\n" + rate_line(run, metrics) + tokens_line(metrics) + latency_table(metrics) + "\n";
+  std::string numbers = goodput_line(metrics) + subject_line(run) + "\n" + rate_line(run, metrics) +
+                        tokens_line(metrics) + latency_table(metrics) + "\n";
   numbers += engine_line(metrics) + requests_line(metrics) + generator_line(run, metrics, verdict);
   std::string out = first + further_reasons(verdict) + (verdict.word == Word::invalid ? paint.grey(numbers) : numbers);
   out += findings_lines(verdict) + "\n";
@@ -274,7 +303,9 @@ std::string summary(const RunResult& run, const MetricSet& metrics, const Verdic
   return out + folder_lines(run);
 }
 
-bool wants_colour(bool is_terminal, const char* no_color) { return is_terminal && (no_color == nullptr || *no_color == '\0'); }
+bool wants_colour(bool is_terminal, const char* no_color) {
+  return is_terminal && (no_color == nullptr || *no_color == '\0');
+}
 
 std::string repeat_command(const RunResult& run) {
   if (!run.run_dir.empty()) return "tokenstone bench serve --replay " + shell_word(run.run_dir);
@@ -283,8 +314,8 @@ std::string repeat_command(const RunResult& run) {
   for (const std::string& word : record::without_output_flags(run.plan.argv)) {
     const std::string text = shell_word(word);
     if (column + 3 + display_width(text) > kColumns) {
-      command += " \\\n          ";
-      column = 10;
+      command += " \\\n         ";
+      column = 9;
     }
     command += " " + text;
     column += 1 + display_width(text);

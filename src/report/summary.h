@@ -1,5 +1,5 @@
-// The summary that a person reads: the shape, labels and words of it are fixed (docs/formats.md). 80 columns; no control codes
-// unless `colour` is set; the same numbers as result.json, from the same MetricSet.
+// The summary that a person reads: the shape, labels and words of it are fixed (docs/formats.md). 80 columns; no
+// control codes unless `colour` is set; the same numbers as result.json, from the same MetricSet.
 //
 // Ownership: plain values. Threads: any. Failure: none.
 #pragma once

@@ -25,17 +25,21 @@ Json seconds_between(TimeNs from, TimeNs to) {
 
 Json gaps_of(const RequestRecord& r) {
   Json gaps = Json::array();
-  for (std::size_t i = 1; i < r.events.size(); ++i) gaps.push_back(to_seconds(r.events[i].arrived - r.events[i - 1].arrived));
+  for (std::size_t i = 1; i < r.events.size(); ++i)
+    gaps.push_back(to_seconds(r.events[i].arrived - r.events[i - 1].arrived));
   return gaps;
 }
 
 void add_arrays(Json& j, const RunResult& run) {
-  for (const char* key : {"input_lens", "output_lens", "ttfts", "itls", "start_times", "generated_texts", "errors", "error_classes", "latencies",
-                          "queue_times"})
+  for (const char* key : {"input_lens", "output_lens", "ttfts", "itls", "start_times", "generated_texts", "errors",
+                          "error_classes", "latencies", "queue_times"})
     j[key] = Json::array();
   for (const RequestRecord& r : run.requests) {
-    j["input_lens"].push_back(r.prompt_len >= 0 ? Json(r.prompt_len) : r.planned_prompt_len >= 0 ? Json(r.planned_prompt_len) : Json(nullptr));
-    j["output_lens"].push_back(r.succeeded() ? std::max<std::int64_t>(r.output_len, 0) : 0);  // vLLM: 0 for a failed one
+    j["input_lens"].push_back(r.prompt_len >= 0           ? Json(r.prompt_len)
+                              : r.planned_prompt_len >= 0 ? Json(r.planned_prompt_len)
+                                                          : Json(nullptr));
+    j["output_lens"].push_back(r.succeeded() ? std::max<std::int64_t>(r.output_len, 0)
+                                             : 0);  // vLLM: 0 for a failed one
     j["ttfts"].push_back(seconds_between(r.sent, r.first_token));
     j["itls"].push_back(gaps_of(r));
     j["start_times"].push_back(r.was_sent() ? Json(to_seconds(r.sent)) : Json(nullptr));
@@ -55,7 +59,8 @@ std::string python_float(double value) {
 }
 
 std::string stages_rate(const RunPlan& plan) {
-  return fmt::format("stages-{}qps-{}qps", python_float(plan.stages.front().first), python_float(plan.stages.back().first));
+  return fmt::format("stages-{}qps-{}qps", python_float(plan.stages.front().first),
+                     python_float(plan.stages.back().first));
 }
 
 }  // namespace
@@ -85,20 +90,26 @@ std::string vllm_path(const RunPlan& plan, const SaveOptions& options) {
 Status check_result_path(const RunPlan& plan, const SaveOptions& options) {
   const fs::path path = vllm_path(plan, options);
   std::error_code error;
-  if (fs::is_directory(path, error)) return usage_error(fmt::format("the result file {} is a folder; name a file with --result-filename", path.string()));
+  if (fs::is_directory(path, error))
+    return usage_error(
+        fmt::format("the result file {} is a folder; name a file with --result-filename", path.string()));
   fs::path folder = path.parent_path().empty() ? fs::path(".") : path.parent_path();
-  while (!folder.empty() && !fs::exists(folder, error) && folder.has_parent_path() && folder != folder.parent_path()) folder = folder.parent_path();
+  while (!folder.empty() && !fs::exists(folder, error) && folder.has_parent_path() && folder != folder.parent_path())
+    folder = folder.parent_path();
   if (folder.empty() || !fs::exists(folder, error)) folder = ".";
   if (!fs::is_directory(folder, error))
-    return usage_error(fmt::format("cannot write results to {}: {} is no folder; name another --result-dir", path.string(), folder.string()));
+    return usage_error(fmt::format("cannot write results to {}: {} is no folder; name another --result-dir",
+                                   path.string(), folder.string()));
   if (fs::exists(path, error)) {
     if (std::ofstream(path, std::ios::app)) return {};
-    return usage_error(fmt::format("the result file {} cannot be written; name another with --result-filename", path.string()));
+    return usage_error(
+        fmt::format("the result file {} cannot be written; name another with --result-filename", path.string()));
   }
   const fs::path probe = folder / ".tokenstone-write-test";
   const bool can_write = static_cast<bool>(std::ofstream(probe));
   fs::remove(probe, error);
-  if (!can_write) return usage_error(fmt::format("the folder {} cannot be written; name another --result-dir", folder.string()));
+  if (!can_write)
+    return usage_error(fmt::format("the folder {} cannot be written; name another --result-dir", folder.string()));
   return {};
 }
 

@@ -26,15 +26,17 @@ Status out_of_range(std::string_view name, std::string_view range, double value)
 }
 
 Status check_sampling(const SamplingParams& s) {
-  if (!std::isfinite(s.temperature) || s.temperature < 0) return out_of_range("temperature", "0 or more", s.temperature);
+  if (!std::isfinite(s.temperature) || s.temperature < 0)
+    return out_of_range("temperature", "0 or more", s.temperature);
   if (!(s.top_p > 0 && s.top_p <= 1)) return out_of_range("top_p", "above 0 and at most 1", s.top_p);
   if (!(s.min_p >= 0 && s.min_p <= 1)) return out_of_range("min_p", "from 0 to 1", s.min_p);
   if (s.top_k < -1) return out_of_range("top_k", "1 or more, or 0 or -1 for all tokens", s.top_k);
   if (s.max_tokens < 0) return out_of_range("max_tokens", "0 or more", s.max_tokens);
   if (s.min_tokens < 0) return out_of_range("min_tokens", "0 or more", s.min_tokens);
   if (s.min_tokens > s.max_tokens)
-    return usage_error(fmt::format("min_tokens must be at most max_tokens, which is {}; it is {}", s.max_tokens, s.min_tokens),
-                       "min_tokens");
+    return usage_error(
+        fmt::format("min_tokens must be at most max_tokens, which is {}; it is {}", s.max_tokens, s.min_tokens),
+        "min_tokens");
   for (const std::string& stop : s.stop)
     if (stop.empty()) return usage_error("a stop string must not be empty; leave it out", "stop");
   return {};
@@ -100,7 +102,7 @@ EngineLoop::EngineLoop(Loop& loop, sched::Scheduler& scheduler, Executor& execut
 
 EngineLoop::~EngineLoop() = default;
 
-// --- requests ------------------------------------------------------------------------------------------------------------
+// --- requests ------------------------------------------------------------------------------------------
 
 Result<SeqId> EngineLoop::submit(EngineRequest request, EngineSink& sink) {
   Impl& m = *impl_;
@@ -163,7 +165,7 @@ bool EngineLoop::idle() const { return impl_->live.empty() && impl_->scheduler.i
 void EngineLoop::set_step_origin(TimeNs origin) { impl_->origin = origin; }
 void EngineLoop::set_step_sink(record::StepSink* steps) { impl_->steps = steps; }
 
-// --- steps ---------------------------------------------------------------------------------------------------------------
+// --- steps ---------------------------------------------------------------------------------------------
 
 void EngineLoop::Impl::wake() {
   if (step_pending) return;
@@ -181,7 +183,8 @@ void EngineLoop::Impl::run_step() {
   const TimeNs planned = loop.now();
   const sched::StepResult& result = executor.execute(plan, planned);
   if (executor.is_real_time()) return take_result(start, planned, result);
-  loop.at(planned + result.duration_ns, guarded([this, start, planned, &result] { take_result(start, planned, result); }));
+  loop.at(planned + result.duration_ns,
+          guarded([this, start, planned, &result] { take_result(start, planned, result); }));
 }
 
 void EngineLoop::Impl::take_result(TimeNs start, TimeNs planned, const sched::StepResult& result) {

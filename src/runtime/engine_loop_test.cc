@@ -12,7 +12,8 @@ namespace {
 using sched::FinishReason;
 
 struct Fixture {
-  explicit Fixture(bool with_text = false, sched::SchedulerConfig config = test_config()) : scheduler(std::move(config)) {
+  explicit Fixture(bool with_text = false, sched::SchedulerConfig config = test_config())
+      : scheduler(std::move(config)) {
     engine = std::make_unique<EngineLoop>(loop, scheduler, executor, with_text ? &processor : nullptr, &steps);
   }
   SeqId submit(EngineRequest request, EngineSink& sink) { return engine->submit(std::move(request), sink).value(); }

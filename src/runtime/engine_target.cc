@@ -24,11 +24,16 @@ struct Arrival {
 
 std::string_view finish_name(FinishReason reason) {
   switch (reason) {
-    case FinishReason::stop: return "stop";
-    case FinishReason::length: return "length";
-    case FinishReason::abort: return "abort";
-    case FinishReason::error: return "error";
-    case FinishReason::none: break;
+    case FinishReason::stop:
+      return "stop";
+    case FinishReason::length:
+      return "length";
+    case FinishReason::abort:
+      return "abort";
+    case FinishReason::error:
+      return "error";
+    case FinishReason::none:
+      break;
   }
   return "";
 }
@@ -59,9 +64,9 @@ Outcome refusal_of(const Error& error, TimeNs at) {
   return outcome;
 }
 
-/// Both sides of the target. `requests` belongs to the client loop's thread, `sinks` to the engine loop's; what crosses is
-/// posted and owns its data. A ticket that the client side has forgotten is the only mark of an ended request, so that a
-/// cancellation and an output that pass each other on the way do no harm.
+/// Both sides of the target. `requests` belongs to the client loop's thread, `sinks` to the engine loop's; what crosses
+/// is posted and owns its data. A ticket that the client side has forgotten is the only mark of an ended request, so
+/// that a cancellation and an output that pass each other on the way do no harm.
 class Core : public std::enable_shared_from_this<Core> {
  public:
   Core(EngineLoop& engine, Loop& engine_loop, Loop& client_loop)
@@ -193,7 +198,8 @@ bool Core::reset_cache() {
   auto answer = std::make_shared<std::promise<bool>>();
   std::future<bool> done = answer->get_future();
   on_engine([answer](Core& core) { answer->set_value(core.engine_.reset_prefix_cache()); });
-  constexpr std::chrono::seconds patience{10};  // many steps; an engine whose loop stands still is not waited for for ever
+  constexpr std::chrono::seconds patience{
+      10};  // many steps; an engine whose loop stands still is not waited for for ever
   return done.wait_for(patience) == std::future_status::ready && done.get();
 }
 

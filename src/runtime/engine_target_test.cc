@@ -40,10 +40,11 @@ RequestSpec token_spec(std::uint32_t prompt_tokens, std::int32_t max_tokens) {
 /// two sides can be set up by hand).
 struct Fixture {
   explicit Fixture(bool two_loops, const PromptEncoder* encoder = nullptr)
-      : client(two_loops ? second : engine_loop), scheduler(test_config()),
+      : client(two_loops ? second : engine_loop),
+        scheduler(test_config()),
         engine(engine_loop, scheduler, executor, &processor, nullptr),
-        target(make_engine_target({.kind = "engine", .address = "engine", .max_model_len = 100}, engine, engine_loop, client,
-                                  encoder)) {}
+        target(make_engine_target({.kind = "engine", .address = "engine", .max_model_len = 100}, engine, engine_loop,
+                                  client, encoder)) {}
   void run() {
     for (int turn = 0; turn < 4; ++turn) {
       engine_loop.run();

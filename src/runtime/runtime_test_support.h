@@ -55,7 +55,8 @@ class LetterProcessor final : public OutputProcessor {
   Piece push(SeqId seq, TokenId token) override {
     std::string& pending = held.at(seq);
     pending += static_cast<char>('a' + token - 1);
-    if (pending.ends_with("cd")) return {.text = pending.substr(0, pending.size() - 2), .stopped = true, .stop_reason = "cd"};
+    if (pending.ends_with("cd"))
+      return {.text = pending.substr(0, pending.size() - 2), .stopped = true, .stop_reason = "cd"};
     Piece piece{.text = pending};
     pending.clear();
     if (piece.text.ends_with("c")) {

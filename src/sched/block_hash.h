@@ -1,7 +1,7 @@
 // The hash chain of the prefix index: hash(block i) = H(hash(block i-1), tokens of block i), rooted in the cache salt.
 //
-// What: 128-bit XXH3 (xxHash 0.8, BSD-2). The hash only finds the bucket; BlockPool compares tokens and parent, so that a
-// collision is a miss and never another prompt's data. Threads: any (pure functions). Failure: none.
+// What: 128-bit XXH3 (xxHash 0.8, BSD-2). The hash only finds the bucket; BlockPool compares tokens and parent, so that
+// a collision is a miss and never another prompt's data. Threads: any (pure functions). Failure: none.
 #pragma once
 
 #include <compare>

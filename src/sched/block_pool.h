@@ -1,10 +1,10 @@
 // The KV blocks' metadata and the prefix index over them: which block is free, who shares it, which content it holds.
 //
-// Worked example, 6 blocks of 4 tokens. Request A (10 tokens) takes blocks 0 1 2; after its step 0 and 1 are full and are
-// published, 2 is partial and never shared. A ends: released last to first, 2 (no content) goes to the front of the free
-// list, then 1, then 0 to the back: free = [2 3 4 5 1 0]. Request B with the same first 8 tokens finds 0 and 1 and takes
-// them out of the middle of the list. Had others popped the whole list first, 1 would have been evicted before 0: tails
-// go before heads, so a child is never found without its parent.
+// Worked example, 6 blocks of 4 tokens. Request A (10 tokens) takes blocks 0 1 2; after its step 0 and 1 are full and
+// are published, 2 is partial and never shared. A ends: released last to first, 2 (no content) goes to the front of the
+// free list, then 1, then 0 to the back: free = [2 3 4 5 1 0]. Request B with the same first 8 tokens finds 0 and 1 and
+// takes them out of the middle of the list. Had others popped the whole list first, 1 would have been evicted before 0:
+// tails go before heads, so a child is never found without its parent.
 //
 // - A block's count is the number of sequences that hold it. Cached and unused: count 0 and in the free list, so "free"
 //   includes idle cache. Eviction is lazy: a popped block that still has content loses it.

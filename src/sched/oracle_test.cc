@@ -90,7 +90,8 @@ class Naive {
     std::vector<NaiveRow> rows;
     for (const bool decodes : {true, false})
       for (NaiveSeq* s : running_)
-        if (s->scheduled > 0 && s->decoding() == decodes) rows.push_back({s, s->computed + s->scheduled == s->length()});
+        if (s->scheduled > 0 && s->decoding() == decodes)
+          rows.push_back({s, s->computed + s->scheduled == s->length()});
     return rows;
   }
 
@@ -232,7 +233,8 @@ class Naive {
 /// The KV memory: what each slot was computed from.
 class Memory {
  public:
-  explicit Memory(const SchedulerConfig& c) : block_size_(c.block_size), slots_(std::size_t{c.num_blocks} * c.block_size) {}
+  explicit Memory(const SchedulerConfig& c)
+      : block_size_(c.block_size), slots_(std::size_t{c.num_blocks} * c.block_size) {}
   void run(const PlanRow& row, const NaiveSeq& seq) {
     std::uint64_t prefix = static_cast<std::uint64_t>(seq.tokens[0]) + 0x9E3779B97F4A7C15ULL;
     const std::uint32_t end = row.first_position + static_cast<std::uint32_t>(row.tokens.size());
@@ -254,8 +256,8 @@ class Memory {
 
 class Episode {
  public:
-  Episode(std::uint64_t seed, std::uint64_t number) : rng_(seed, 1000 + number), config_(random_config()),
-                                                      scheduler_(config_), naive_(config_), memory_(config_) {}
+  Episode(std::uint64_t seed, std::uint64_t number)
+      : rng_(seed, 1000 + number), config_(random_config()), scheduler_(config_), naive_(config_), memory_(config_) {}
 
   void run(int operations) {
     for (int i = 0; i < operations && !::testing::Test::HasFatalFailure(); ++i) {
@@ -267,7 +269,9 @@ class Episode {
   static inline std::uint64_t hits = 0, preemptions = 0, evictions = 0, finished = 0, resets = 0, in_flight_aborts = 0;
 
  private:
-  std::uint32_t pick(std::uint32_t lo, std::uint32_t hi) { return static_cast<std::uint32_t>(rng_.uniform_int(lo, hi)); }
+  std::uint32_t pick(std::uint32_t lo, std::uint32_t hi) {
+    return static_cast<std::uint32_t>(rng_.uniform_int(lo, hi));
+  }
 
   SchedulerConfig random_config() {
     SchedulerConfig c;
@@ -400,7 +404,8 @@ class Episode {
     ASSERT_EQ(plan.query_tokens, naive_.query_tokens);
     ASSERT_EQ(plan.kv_blocked_requests, naive_.blocked);
     std::uint64_t wasted = 0;
-    for (const NaiveSeq* s : naive_.running()) wasted += s->table.size() * config_.block_size - s->computed - s->scheduled;
+    for (const NaiveSeq* s : naive_.running())
+      wasted += s->table.size() * config_.block_size - s->computed - s->scheduled;
     ASSERT_EQ(plan.wasted_slots, wasted);
     hits += plan.hit_tokens;
     preemptions += plan.preemptions;
@@ -456,8 +461,13 @@ TEST(SchedulerOracle, AgreesWithTheNaiveTwinOverRandomOperations) {
   EXPECT_GT(Episode::resets, 100u);
   EXPECT_GT(Episode::in_flight_aborts, 1'000u);
   if (kSanitized) return;  // fewer operations than the check asks for, so that the run stays quick
-  testing::report_check({.id = "spine.oracle_ops", .value = operations, .n = operations, .unit = "operations", .op = ">=",
-                         .target = 1e6, .pass = operations >= 1e6 && !HasFailure()});
+  testing::report_check({.id = "spine.oracle_ops",
+                         .value = operations,
+                         .n = operations,
+                         .unit = "operations",
+                         .op = ">=",
+                         .target = 1e6,
+                         .pass = operations >= 1e6 && !HasFailure()});
 }
 
 }  // namespace

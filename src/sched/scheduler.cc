@@ -47,29 +47,32 @@ Scheduler::Scheduler(SchedulerConfig config)
 
 Scheduler::~Scheduler() = default;
 
-// --- requests come and go ------------------------------------------------------------------------------------------------
+// --- requests come and go ------------------------------------------------------------------------------
 
 Status Scheduler::check_fits(std::size_t prompt_tokens) const {
   if (prompt_tokens + 1 > config_.max_model_len)
-    return fail(ErrorKind::too_large,
-                fmt::format("the prompt has {} tokens and the context (max_model_len) holds {} with at least one token of "
-                            "answer; shorten the prompt or raise --max-model-len",
-                            prompt_tokens, config_.max_model_len),
-                "prompt");
+    return fail(
+        ErrorKind::too_large,
+        fmt::format("the prompt has {} tokens and the context (max_model_len) holds {} with at least one token of "
+                    "answer; shorten the prompt or raise --max-model-len",
+                    prompt_tokens, config_.max_model_len),
+        "prompt");
   if (prompt_tokens > config_.kv_tokens())
-    return fail(ErrorKind::too_large,
-                fmt::format("the prompt has {} tokens and the whole KV cache holds {} ({} blocks of {}); shorten the prompt or "
-                            "raise --kv-cache-memory",
-                            prompt_tokens, config_.kv_tokens(), config_.num_blocks, config_.block_size),
-                "prompt");
+    return fail(
+        ErrorKind::too_large,
+        fmt::format("the prompt has {} tokens and the whole KV cache holds {} ({} blocks of {}); shorten the prompt or "
+                    "raise --kv-cache-memory",
+                    prompt_tokens, config_.kv_tokens(), config_.num_blocks, config_.block_size),
+        "prompt");
   return {};
 }
 
 Status Scheduler::add(NewRequest request) {
   if (request.prompt.empty()) return usage_error("a prompt needs at least one token; it is empty", "prompt");
   if (sequences_.contains(request.seq))
-    return usage_error(fmt::format("sequence {} is here already; give each request an id of its own", request.seq.value),
-                       "request_id");
+    return usage_error(
+        fmt::format("sequence {} is here already; give each request an id of its own", request.seq.value),
+        "request_id");
   TS_TRY_STATUS(check_fits(request.prompt.size()));
   auto seq = std::make_unique<Sequence>();
   seq->id = request.seq;
@@ -111,7 +114,7 @@ void Scheduler::let_go(Sequence& seq) {
   seq.is_running = false;
 }
 
-// --- planning ------------------------------------------------------------------------------------------------------------
+// --- planning ------------------------------------------------------------------------------------------
 
 const StepPlan& Scheduler::schedule(TimeNs now) {
   TS_CHECK(!in_flight_, "the last plan was not applied");
@@ -205,7 +208,8 @@ void Scheduler::find_prefix(Sequence& seq) {
   Prefix parent = root_prefix(seq.cache_salt);
   for (std::uint32_t i = 0; i < most; ++i) {
     hash_to(seq, i + 1);
-    const auto tokens = std::span<const TokenId>(seq.tokens).subspan(std::size_t{i} * config_.block_size, config_.block_size);
+    const auto tokens =
+        std::span<const TokenId>(seq.tokens).subspan(std::size_t{i} * config_.block_size, config_.block_size);
     const auto block = pool_.find(parent, seq.hashes[i], tokens);
     if (!block) return;
     hits_.push_back(*block);
@@ -213,7 +217,8 @@ void Scheduler::find_prefix(Sequence& seq) {
   }
 }
 
-/// Whether the whole prompt fits beside what is promised. A hit block that is idle stops being available when it is taken, so it counts as consumption.
+/// Whether the whole prompt fits beside what is promised. A hit block that is idle stops being available when it is
+/// taken, so it counts as consumption.
 bool Scheduler::fits(const Sequence& seq, std::uint64_t promised) const {
   const auto idle_hits = std::ranges::count_if(hits_, [this](BlockId b) { return pool_.ref_count(b) == 0; });
   const std::uint64_t available = pool_.num_available() - static_cast<std::uint64_t>(idle_hits);
@@ -222,8 +227,9 @@ bool Scheduler::fits(const Sequence& seq, std::uint64_t promised) const {
 }
 
 void Scheduler::admit(Sequence& seq, std::uint32_t tokens, TimeNs now) {
-  const std::uint64_t longest = std::min<std::uint64_t>(
-      longest_sequence_, std::uint64_t{seq.num_prompt} + static_cast<std::uint64_t>(std::max(seq.sampling.max_tokens, 0)));
+  const std::uint64_t longest =
+      std::min<std::uint64_t>(longest_sequence_, std::uint64_t{seq.num_prompt} +
+                                                     static_cast<std::uint64_t>(std::max(seq.sampling.max_tokens, 0)));
   seq.tokens.reserve(std::max<std::uint64_t>(longest, seq.tokens.size()));
   seq.blocks.reserve(blocks_for(longest));
   if (config_.enable_prefix_caching) seq.hashes.reserve(longest / config_.block_size);
@@ -261,7 +267,7 @@ std::uint32_t Scheduler::blocks_for(std::uint64_t tokens) const {
   return static_cast<std::uint32_t>((tokens + config_.block_size - 1) / config_.block_size);
 }
 
-// --- the plan ------------------------------------------------------------------------------------------------------------
+// --- the plan ------------------------------------------------------------------------------------------
 
 void Scheduler::fill_plan() {
   plan_.rows.clear();
@@ -306,7 +312,7 @@ void Scheduler::add_row(Sequence& seq) {
   plan_sequences_.push_back(&seq);
 }
 
-// --- results -------------------------------------------------------------------------------------------------------------
+// --- results -------------------------------------------------------------------------------------------
 
 std::span<const SeqOutput> Scheduler::apply(const StepResult& result) {
   TS_CHECK(in_flight_, "there is no plan to apply");
@@ -339,8 +345,8 @@ void Scheduler::hash_to(Sequence& seq, std::uint32_t full_blocks) {
   while (seq.hashes.size() < full_blocks) {
     const std::size_t i = seq.hashes.size();
     const Hash128 parent = i == 0 ? hash_root(seq.cache_salt) : seq.hashes[i - 1];
-    seq.hashes.push_back(
-        config_.block_hash(parent, std::span<const TokenId>(seq.tokens).subspan(i * config_.block_size, config_.block_size)));
+    seq.hashes.push_back(config_.block_hash(
+        parent, std::span<const TokenId>(seq.tokens).subspan(i * config_.block_size, config_.block_size)));
   }
 }
 
@@ -350,9 +356,8 @@ void Scheduler::publish_full_blocks(Sequence& seq) {
   hash_to(seq, full);
   for (; seq.published < full; ++seq.published) {
     const std::size_t first = std::size_t{seq.published} * config_.block_size;
-    seq.published_prefix =
-        pool_.publish(seq.blocks[seq.published], seq.published_prefix, seq.hashes[seq.published],
-                      std::span<const TokenId>(seq.tokens).subspan(first, config_.block_size));
+    seq.published_prefix = pool_.publish(seq.blocks[seq.published], seq.published_prefix, seq.hashes[seq.published],
+                                         std::span<const TokenId>(seq.tokens).subspan(first, config_.block_size));
   }
 }
 
@@ -365,7 +370,8 @@ FinishReason Scheduler::accept(Sequence& seq, TokenId token) {
   const std::uint32_t outputs = seq.num_output();
   if (sampling.min_tokens <= 0 || outputs >= static_cast<std::uint32_t>(sampling.min_tokens)) {
     const auto is_in = [token](const std::vector<TokenId>& ids) { return std::ranges::find(ids, token) != ids.end(); };
-    if ((!sampling.ignore_eos && is_in(config_.eos_token_ids)) || is_in(sampling.stop_token_ids)) return FinishReason::stop;
+    if ((!sampling.ignore_eos && is_in(config_.eos_token_ids)) || is_in(sampling.stop_token_ids))
+      return FinishReason::stop;
   }
   output_tokens_.push_back(token);
   const bool enough = sampling.max_tokens <= 0 || outputs >= static_cast<std::uint32_t>(sampling.max_tokens);
@@ -382,7 +388,7 @@ void Scheduler::remove_finished() {
   finished_.clear();
 }
 
-// --- what others may see -------------------------------------------------------------------------------------------------
+// --- what others may see -------------------------------------------------------------------------------
 
 bool Scheduler::idle() const { return running_.empty() && waiting_->empty(); }
 

@@ -4,21 +4,23 @@
 // Chunked prefill, prefix hits and resuming after preemption are that one statement. A step has one token budget:
 //   1. running sequences that decode, in order of admission, one token each;
 //   2. running prompts that are not whole yet, in order, a chunk each;
-//   3. if nobody was preempted: waiting requests, first come first served, while budget, sequence slots and blocks last.
-// A running sequence that finds no block preempts the last admitted one (perhaps itself): its blocks are freed, it goes to
-// the front of the queue and later recomputes its tokens, output included. A prompt is admitted when all its blocks are
-// available beyond those promised to prompts that are under way, so that prompts do not push each other out.
+//   3. if nobody was preempted: waiting requests, first come first served, while budget, slots and blocks last.
 //
-// Differences from vLLM V1: decodes come before running prompts; blocks are published after the step that computed them (two
-// equal prompts in one step share nothing); a sequence whose tokens outgrow the whole pool ends with `length`.
+// A running sequence that finds no block preempts the last admitted one (perhaps itself): its blocks are freed, it goes
+// to the front of the queue and later recomputes its tokens, output included. A prompt is admitted when all its blocks
+// are available beyond those promised to prompts that are under way, so that prompts do not push each other out.
 //
-// Stops: an end-of-text token (unless ignore_eos) or a stop token id, once min_tokens are there, ends with `stop`; such a token
-// counts as output token and is not among the tokens handed out. max_tokens, max_model_len and the pool's size end
-// with `length`. Stop strings are found outside, which then calls `finish`.
+// Differences from vLLM V1: decodes come before running prompts; blocks are published after the step that computed them
+// (two equal prompts in one step share nothing); a sequence whose tokens outgrow the whole pool ends with `length`.
 //
-// Ownership: owns sequences and blocks; a plan's spans are valid until the matching `apply`, outputs until the next call of
-// schedule or apply. Threads: one. Times: stored, never compared. Cost: a step is O(running + admitted), no allocation
-// once its buffers have grown. Failure: `add` refuses with an Error; broken state and livelock are programmer errors and stop.
+// Stops: an end-of-text token (unless ignore_eos) or a stop token id, once min_tokens are there, ends with `stop`; such
+// a token counts as output token and is not among the tokens handed out. max_tokens, max_model_len and the pool's size
+// end with `length`. Stop strings are found outside, which then calls `finish`.
+//
+// Ownership: owns sequences and blocks; a plan's spans are valid until the matching `apply`, outputs until the next
+// call of schedule or apply. Threads: one. Times: stored, never compared. Cost: a step is O(running + admitted), no
+// allocation once its buffers have grown. Failure: `add` refuses with an Error; broken state and livelock are
+// programmer errors and stop.
 #pragma once
 
 #include <memory>
@@ -42,16 +44,16 @@ struct SeqCounters {
   TimeNs arrival = 0;
   TimeNs first_scheduled = kUnknownTime;  ///< the step that first computed some of its prompt
   std::uint32_t prompt_tokens = 0;
-  std::uint32_t cached_tokens = 0;        ///< found in the prefix index at first admission
-  std::uint32_t output_tokens = 0;        ///< an ending stop token included
-  std::uint32_t chunks = 0;               ///< steps that computed prompt tokens before the first output token
+  std::uint32_t cached_tokens = 0;  ///< found in the prefix index at first admission
+  std::uint32_t output_tokens = 0;  ///< an ending stop token included
+  std::uint32_t chunks = 0;         ///< steps that computed prompt tokens before the first output token
   std::uint32_t preemptions = 0;
 };
 
 /// What one step gave one sequence.
 struct SeqOutput {
   SeqId seq;
-  std::span<const TokenId> tokens;        ///< new tokens; without the token that stopped it
+  std::span<const TokenId> tokens;  ///< new tokens; without the token that stopped it
   FinishReason reason = FinishReason::none;
   SeqCounters counters;
   bool finished() const { return reason != FinishReason::none; }
@@ -126,11 +128,11 @@ class Scheduler {
   std::uint64_t longest_sequence_;  ///< tokens at which a sequence ends with `length`
   std::unordered_map<SeqId, std::unique_ptr<Sequence>> sequences_;
   std::unique_ptr<WaitingQueue> waiting_;
-  std::vector<Sequence*> running_;       ///< in order of admission
-  std::vector<Sequence*> plan_sequences_;  ///< beside the plan's rows
+  std::vector<Sequence*> running_;                  ///< in order of admission
+  std::vector<Sequence*> plan_sequences_;           ///< beside the plan's rows
   std::vector<std::unique_ptr<Sequence>> dropped_;  ///< ended while their step was under way
   std::vector<SeqId> finished_;
-  std::vector<BlockId> hits_;            ///< of the request at the head of the queue
+  std::vector<BlockId> hits_;  ///< of the request at the head of the queue
   StepPlan plan_;
   std::vector<SeqOutput> outputs_;
   std::vector<TokenId> output_tokens_;

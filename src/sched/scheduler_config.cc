@@ -49,10 +49,11 @@ Status validate(const SchedulerConfig& config) {
                                    config.max_model_len),
                        "max-model-len");
   if (config.max_num_batched_tokens < config.max_num_seqs)
-    return usage_error(fmt::format("--max-num-batched-tokens {} is less than --max-num-seqs {}: some sequences would get "
-                                   "no token in a step; raise the one to {} or lower the other",
-                                   config.max_num_batched_tokens, config.max_num_seqs, config.max_num_seqs),
-                       "max-num-batched-tokens");
+    return usage_error(
+        fmt::format("--max-num-batched-tokens {} is less than --max-num-seqs {}: some sequences would get "
+                    "no token in a step; raise the one to {} or lower the other",
+                    config.max_num_batched_tokens, config.max_num_seqs, config.max_num_seqs),
+        "max-num-batched-tokens");
   return {};
 }
 

@@ -14,7 +14,7 @@
 
 namespace tokenstone::sched {
 
-enum class Batching { one, fixed, continuous };     ///< one request; a batch until all end; every step anew
+enum class Batching { one, fixed, continuous };  ///< one request; a batch until all end; every step anew
 enum class KvLayout { none, contiguous, paged };
 enum class Proposer { none, ngram };
 
@@ -25,12 +25,13 @@ struct SchedulerConfig {
   bool enable_prefix_caching = true;
   bool enable_chunked_prefill = true;
 
-  std::uint32_t max_num_seqs = 256;               ///< most sequences that run at once
-  std::uint32_t max_num_batched_tokens = 2048;    ///< budget of one step; at least max_num_seqs
-  std::uint32_t long_prefill_token_threshold = 0; ///< most prompt tokens of one sequence in one step; 0: the budget alone
+  std::uint32_t max_num_seqs = 256;             ///< most sequences that run at once
+  std::uint32_t max_num_batched_tokens = 2048;  ///< budget of one step; at least max_num_seqs
+  std::uint32_t long_prefill_token_threshold =
+      0;  ///< most prompt tokens of one sequence in one step; 0: the budget alone
   std::uint32_t block_size = 16;
   std::uint32_t num_blocks = 0;
-  std::uint32_t max_model_len = 0;                ///< prompt and output together
+  std::uint32_t max_model_len = 0;  ///< prompt and output together
   std::vector<TokenId> eos_token_ids;
 
   /// Tests put a bad function here to force collisions.

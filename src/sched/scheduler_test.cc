@@ -99,7 +99,7 @@ TEST(Scheduler, TheLastAdmittedIsPreemptedAndGoesToTheFront) {
   engine.add(request(1, run_of(1000, 8)));
   engine.add(request(2, run_of(2000, 8)));
   engine.add(request(3, run_of(3000, 8)));
-  engine.step();                 // six blocks, all full
+  engine.step();  // six blocks, all full
   engine.add(request(4, run_of(4000, 4)));
   const StepPlan& plan = engine.plan();
   ASSERT_EQ(plan.preempted.size(), 1u);
@@ -235,7 +235,8 @@ SeqOutput last_output(SamplingParams sampling, std::vector<TokenId> answers, std
   for (;;)
     for (SeqOutput output : engine.step())
       if (output.finished()) {
-        output.tokens = output.tokens.empty() ? std::span<const TokenId>{} : std::span<const TokenId>(&answers.back(), 1);
+        output.tokens =
+            output.tokens.empty() ? std::span<const TokenId>{} : std::span<const TokenId>(&answers.back(), 1);
         return output;
       }
 }

@@ -15,20 +15,20 @@ struct Sequence {
   std::uint64_t cache_salt = 0;
   TimeNs arrival = 0, first_scheduled = kUnknownTime;
 
-  std::vector<TokenId> tokens;      ///< prompt, then output
+  std::vector<TokenId> tokens;  ///< prompt, then output
   std::uint32_t num_prompt = 0;
   std::uint32_t computed = 0;       ///< tokens whose K and V are in the blocks
   std::uint32_t scheduled = 0;      ///< tokens of the step that is planned
   std::uint32_t prefill_start = 0;  ///< where computing began after the last admission
   std::vector<BlockId> blocks;
-  std::vector<Hash128> hashes;      ///< of full blocks; kept across preemption
-  std::uint32_t published = 0;      ///< leading blocks that are in the prefix index
-  Prefix published_prefix;          ///< the content of those
+  std::vector<Hash128> hashes;  ///< of full blocks; kept across preemption
+  std::uint32_t published = 0;  ///< leading blocks that are in the prefix index
+  Prefix published_prefix;      ///< the content of those
 
   bool is_running = false;
-  bool dropped = false;             ///< ended while its step was under way
+  bool dropped = false;  ///< ended while its step was under way
   std::uint32_t cached_tokens = 0, chunks = 0, preemptions = 0;
-  Sequence* before = nullptr;       ///< neighbours in the waiting queue
+  Sequence* before = nullptr;  ///< neighbours in the waiting queue
   Sequence* after = nullptr;
 
   std::uint32_t num_tokens() const { return static_cast<std::uint32_t>(tokens.size()); }

@@ -63,8 +63,8 @@ struct EngineBridge::EngineSide final : record::StepSink, std::enable_shared_fro
     latest_stats = now;
   }
 
-  /// A request is queued when the last step left somebody waiting, or when more are inside than may run. Those that only
-  /// wait for the next step to begin are not: a burst on an idle engine is no full queue.
+  /// A request is queued when the last step left somebody waiting, or when more are inside than may run. Those that
+  /// only wait for the next step to begin are not: a burst on an idle engine is no full queue.
   Status admit(std::size_t count) const {
     const runtime::EngineStats now = engine.stats();
     const bool queueing = std::min(waiting_after_plan, now.waiting) > 0;
@@ -72,10 +72,11 @@ struct EngineBridge::EngineSide final : record::StepSink, std::enable_shared_fro
     const std::size_t most =
         queueing ? limits.max_queue : static_cast<std::size_t>(limits.max_num_seqs) + limits.max_queue;
     if (inside + count <= most) return {};
-    return fail(ErrorKind::busy,
-                fmt::format("the waiting queue is full: {} requests run, {} wait, this one brings {}, and --max-queue is {}; "
-                            "try again later",
-                            now.running, now.waiting, count, limits.max_queue));
+    return fail(
+        ErrorKind::busy,
+        fmt::format("the waiting queue is full: {} requests run, {} wait, this one brings {}, and --max-queue is {}; "
+                    "try again later",
+                    now.running, now.waiting, count, limits.max_queue));
   }
 
   void submit(GroupId id, std::vector<runtime::EngineRequest> requests) {

@@ -3,9 +3,9 @@
 // Requests go over as groups (the prompts of one HTTP request, all or none); what the engine says of them comes back in
 // batches, one per step, so that a step with a hundred sequences wakes the I/O thread once.
 // Ownership: borrows the engine, both loops and `next_steps`. It may be destroyed while the engine runs (what it left
-// inside is cancelled), on the I/O thread or while that loop does not run; the I/O loop must outlive the engine's thread.
-// Threads: the I/O thread, unless said otherwise. Times: of the engine loop's clock.
-// Failure: a refused group comes back as an event.
+// inside is cancelled), on the I/O thread or while that loop does not run; the I/O loop must outlive the engine's
+// thread. Threads: the I/O thread, unless said otherwise. Times: of the engine loop's clock. Failure: a refused group
+// comes back as an event.
 #pragma once
 
 #include <cstdint>

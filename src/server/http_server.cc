@@ -67,7 +67,8 @@ struct HttpServer::Impl final : ConnectionOwner {
   Listener listener;
   bool accept_paused = false;
   std::unordered_map<Connection*, Client> clients;
-  std::vector<std::unique_ptr<Connection>> gone;
+  using Gone = std::vector<std::unique_ptr<Connection>>;
+  std::shared_ptr<Gone> gone = std::make_shared<Gone>();  // emptied later, perhaps when the server is no more
   std::unordered_map<GroupId, std::unique_ptr<Active>> active;
   std::uint64_t next_serial = 1, next_group = 1;
   Rng id_source;
@@ -157,8 +158,8 @@ struct HttpServer::Impl final : ConnectionOwner {
     const auto found = clients.find(&connection);
     TS_CHECK(found != clients.end(), "a connection went twice");
     if (found->second.group) cancel(*found->second.group);
-    if (gone.empty()) io.post([this] { gone.clear(); });  // not inside its own call
-    gone.push_back(std::move(found->second.connection));
+    if (gone->empty()) io.post([waiting = gone] { waiting->clear(); });  // not inside its own call
+    gone->push_back(std::move(found->second.connection));
     clients.erase(found);
     resume_accepting();
     check_drained();
@@ -343,9 +344,9 @@ struct HttpServer::Impl final : ConnectionOwner {
     auto decoded = decoder.tokenize(request.body);
     if (!decoded) return answer_error(connection, style, decoded.error());
     if (auto known = prompts.check_model(decoded->model); !known) return answer_error(connection, style, known.error());
-    ApiResult<std::vector<TokenId>> tokens =
-        decoded->prompt ? prompts.text_tokens(*decoded->prompt, decoded->add_special_tokens)
-                        : prompts.chat_tokens(decoded->messages, decoded->add_special_tokens);
+    ApiResult<std::vector<TokenId>> tokens = decoded->prompt
+                                                 ? prompts.text_tokens(*decoded->prompt, decoded->add_special_tokens)
+                                                 : prompts.chat_tokens(decoded->messages, decoded->add_special_tokens);
     if (!tokens) return answer_error(connection, style, tokens.error());
     answer(connection, style, kJson, tokenize_body(*tokens, decoded->return_token_strs));
   }

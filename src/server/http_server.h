@@ -3,11 +3,10 @@
 // One I/O thread (`io`) does sockets, parsing, tokenising and JSON; the engine runs on its own loop and thread
 // (`engine_loop`). Endpoints: POST /v1/completions, /v1/chat/completions, /tokenize, /detokenize, /reset_prefix_cache;
 // GET /v1/models, /health, /version, /metrics. Answers and errors follow vLLM (api_response.h, api_error.h, metrics.h).
-// Bounds: size of heads and bodies, requests inside the engine (429), bytes that a slow reader leaves unread (then it is
-// cut off), idle time of a connection. A client that goes away is noticed at once, and its sequences are freed before
-// the next step.
-// Ownership: borrows both loops, the engine and `next_steps`. It may go while the engine still runs; the I/O loop must
-// outlive the engine's thread. Threads: the I/O thread, or any while that loop does not run.
+// Bounds: size of heads and bodies, requests inside the engine (429), bytes that a slow reader leaves unread (then it
+// is cut off), idle time of a connection. A client that goes away is noticed at once, and its sequences are freed
+// before the next step. Ownership: borrows both loops, the engine and `next_steps`. It may go while the engine still
+// runs; the I/O loop must outlive the engine's thread. Threads: the I/O thread, or any while that loop does not run.
 // Failure: listen() says what to do; everything later is one request's answer.
 #pragma once
 

@@ -53,8 +53,7 @@ ApiResult<std::vector<std::vector<TokenId>>> PromptBuilder::all_tokens(const Gen
   }
   for (const PromptInput& prompt : request.prompts) {
     const auto* text = std::get_if<std::string>(&prompt);
-    all.push_back(text != nullptr ? text_tokens(*text, request.add_special_tokens)
-                                  : std::get<1>(prompt));
+    all.push_back(text != nullptr ? text_tokens(*text, request.add_special_tokens) : std::get<1>(prompt));
   }
   return all;
 }

@@ -20,7 +20,8 @@ std::uint64_t mix(std::uint64_t x) {
 Result<TimeNs> cost_from_us(double us, std::string_view flag) {
   constexpr double most_us = 1e9;  // a thousand seconds; larger sums could leave the clock's range
   if (!std::isfinite(us) || us < 0 || us > most_us)
-    return usage_error(fmt::format("--{} must be from 0 to {:.0f} microseconds; it is {}", flag, most_us, us), std::string(flag));
+    return usage_error(fmt::format("--{} must be from 0 to {:.0f} microseconds; it is {}", flag, most_us, us),
+                       std::string(flag));
   return static_cast<TimeNs>(std::llround(us * 1e3));
 }
 

@@ -21,9 +21,9 @@ struct ConstCosts {
   TimeNs decode_ns = 0;
 };
 
-/// Step time = prefill_ns_per_token x prefill tokens + (decode_ns if any sequence decodes). The row that completes a prompt
-/// samples its first token in that step and does not count as decoding. Tokens are a function of (sequence, position) and
-/// never end a text.
+/// Step time = prefill_ns_per_token x prefill tokens + (decode_ns if any sequence decodes). The row that completes a
+/// prompt samples its first token in that step and does not count as decoding. Tokens are a function of (sequence,
+/// position) and never end a text.
 class ConstExecutor final : public runtime::Executor {
  public:
   /// Precondition: `vocab_size` is larger than the number of ids in `never`.

@@ -58,8 +58,9 @@ sched::SchedulerConfig config_with(std::uint32_t max_num_seqs, std::uint32_t bud
 }
 
 /// The driver: each request is submitted at its instant; the loop runs until nothing is left.
-struct Run {
-  Run(const sched::SchedulerConfig& config, ConstCosts costs, std::vector<Arrival> arrivals) : answers(arrivals.size()) {
+struct Trial {
+  Trial(const sched::SchedulerConfig& config, ConstCosts costs, std::vector<Arrival> arrivals)
+      : answers(arrivals.size()) {
     engine = make_const_engine(loop, config, costs, &steps).value();
     for (std::size_t i = 0; i < arrivals.size(); ++i)
       loop.at(arrivals[i].at, [this, i, a = arrivals[i]] { submit(i, a); });
@@ -82,7 +83,7 @@ struct Run {
 
 // One request, 10 tokens in, 3 out; P = 1, D = 5. Prefill 0..10 gives the first token, decodes end at 15 and 20.
 TEST(ByHand, OneRequest) {
-  Run run(config_with(8, 64), {.prefill_ns_per_token = 1 * us, .decode_ns = 5 * us}, {{0, 10, 3}});
+  Trial run(config_with(8, 64), {.prefill_ns_per_token = 1 * us, .decode_ns = 5 * us}, {{0, 10, 3}});
   EXPECT_EQ(run.answers[0].token_times, (std::vector<TimeNs>{10 * us, 15 * us, 20 * us}));
   EXPECT_EQ(run.answers[0].ttft(), 10 * us);
   EXPECT_DOUBLE_EQ(run.answers[0].tpot(), 5.0 * us);
@@ -92,7 +93,8 @@ TEST(ByHand, OneRequest) {
 // Two at once, 10 and 20 tokens in, 3 out: one prefill step of 30 tokens, 0..30; then both decode in steps of 5.
 // 6 tokens in 40 us: 150,000 tokens/s.
 TEST(ByHand, TwoShareTheirSteps) {
-  Run run(config_with(8, 64), {.prefill_ns_per_token = 1 * us, .decode_ns = 5 * us}, {{0, 10, 3, 0}, {0, 20, 3, 1000}});
+  Trial run(config_with(8, 64), {.prefill_ns_per_token = 1 * us, .decode_ns = 5 * us},
+            {{0, 10, 3, 0}, {0, 20, 3, 1000}});
   for (const Answer& answer : run.answers)
     EXPECT_EQ(answer.token_times, (std::vector<TimeNs>{30 * us, 35 * us, 40 * us}));
   const double tokens = static_cast<double>(run.answers[0].tokens.size() + run.answers[1].tokens.size());
@@ -107,7 +109,8 @@ TEST(ByHand, TwoShareTheirSteps) {
 //   step 4  53..58  B has its 3
 // B waits 32 - 5 = 27 in the queue; its TTFT is 43, its TPOT 5.
 TEST(ByHand, AChunkedPromptAndOneBehindIt) {
-  Run run(config_with(8, 16), {.prefill_ns_per_token = 1 * us, .decode_ns = 5 * us}, {{0, 40, 2, 0}, {5 * us, 8, 3, 1000}});
+  Trial run(config_with(8, 16), {.prefill_ns_per_token = 1 * us, .decode_ns = 5 * us},
+            {{0, 40, 2, 0}, {5 * us, 8, 3, 1000}});
   const Answer &a = run.answers[0], &b = run.answers[1];
   EXPECT_EQ(a.token_times, (std::vector<TimeNs>{48 * us, 53 * us}));
   EXPECT_EQ(b.token_times, (std::vector<TimeNs>{48 * us, 53 * us, 58 * us}));
@@ -120,10 +123,11 @@ TEST(ByHand, AChunkedPromptAndOneBehindIt) {
   EXPECT_EQ(run.steps.all[2].chunked, 1u) << "A's last part; B is whole";
 }
 
-// One at a time, 10 in, 2 out, P = 1, D = 5: a request takes 15. Three at 0: first tokens at 10, 25, 40; the last ends at 45.
+// One at a time, 10 in, 2 out, P = 1, D = 5: a request takes 15. Three at 0: first tokens at 10, 25, 40; the last ends
+// at 45.
 TEST(ByHand, AQueueOfThree) {
-  Run run(config_with(1, 64), {.prefill_ns_per_token = 1 * us, .decode_ns = 5 * us},
-          {{0, 10, 2, 0}, {0, 10, 2, 1000}, {0, 10, 2, 2000}});
+  Trial run(config_with(1, 64), {.prefill_ns_per_token = 1 * us, .decode_ns = 5 * us},
+            {{0, 10, 2, 0}, {0, 10, 2, 1000}, {0, 10, 2, 2000}});
   EXPECT_EQ(run.answers[0].ttft(), 10 * us);
   EXPECT_EQ(run.answers[1].ttft(), 25 * us);
   EXPECT_EQ(run.answers[2].ttft(), 40 * us);
@@ -134,22 +138,24 @@ TEST(ByHand, AQueueOfThree) {
 //   step 0   0..4   A's prompt                  step 2   9..20  A decodes (5) with B's prompt (6)
 //   step 1   4..9   A decodes; B arrives at 5   step 3  20..25  both decode
 TEST(ByHand, AMixedStepCostsBoth) {
-  Run run(config_with(8, 64), {.prefill_ns_per_token = 1 * us, .decode_ns = 5 * us}, {{0, 4, 4, 0}, {5 * us, 6, 2, 1000}});
+  Trial run(config_with(8, 64), {.prefill_ns_per_token = 1 * us, .decode_ns = 5 * us},
+            {{0, 4, 4, 0}, {5 * us, 6, 2, 1000}});
   EXPECT_EQ(run.answers[0].token_times, (std::vector<TimeNs>{4 * us, 9 * us, 20 * us, 25 * us}));
   EXPECT_EQ(run.answers[1].token_times, (std::vector<TimeNs>{20 * us, 25 * us}));
 }
 
 // The same 40 tokens again, blocks of 16: 32 are cached and 8 computed. P = 1: 40 us, then 8 us.
 TEST(ByHand, ACachedPrefixIsNotPaidFor) {
-  Run run(config_with(8, 64), {.prefill_ns_per_token = 1 * us, .decode_ns = 5 * us}, {{0, 40, 1, 0}, {100 * us, 40, 1, 0}});
+  Trial run(config_with(8, 64), {.prefill_ns_per_token = 1 * us, .decode_ns = 5 * us},
+            {{0, 40, 1, 0}, {100 * us, 40, 1, 0}});
   EXPECT_EQ(run.answers[0].ttft(), 40 * us);
   EXPECT_EQ(run.answers[1].ttft(), 8 * us);
   EXPECT_EQ(run.answers[1].timing.cached_tokens, 32);
 }
 
-// --- M/D/1 ---------------------------------------------------------------------------------------------------------------
-// One request at a time, one output token, no cache: service takes S = P x prompt exactly, arrivals are Poisson. The mean
-// wait is rho S / (2 (1 - rho)) (Pollaczek 1930, Khinchine 1932; constant service).
+// --- M/D/1 ---------------------------------------------------------------------------------------------
+// One request at a time, one output token, no cache: service takes S = P x prompt exactly, arrivals are Poisson.
+// The mean wait is rho S / (2 (1 - rho)) (Pollaczek 1930, Khinchine 1932; constant service).
 
 struct Waits {
   double mean = 0, half_width = 0;  ///< in units of S; 99 %
@@ -163,7 +169,8 @@ Waits batch_means(const std::vector<TimeNs>& waits, double service) {
   double sum = 0, squares = 0;
   for (std::size_t b = 0; b < batches; ++b) {
     double mean = 0;
-    for (std::size_t i = 0; i < each; ++i) mean += static_cast<double>(waits[b * each + i]) / service / static_cast<double>(each);
+    for (std::size_t i = 0; i < each; ++i)
+      mean += static_cast<double>(waits[b * each + i]) / service / static_cast<double>(each);
     sum += mean;
     squares += mean * mean;
   }
@@ -173,9 +180,8 @@ Waits batch_means(const std::vector<TimeNs>& waits, double service) {
 }
 
 class MD1 : public ::testing::TestWithParam<double> {};
-INSTANTIATE_TEST_SUITE_P(Loads, MD1, ::testing::Values(0.5, 0.8), [](const auto& load) {
-  return fmt::format("Rho{:.0f}", load.param * 100);
-});
+INSTANTIATE_TEST_SUITE_P(Loads, MD1, ::testing::Values(0.5, 0.8),
+                         [](const auto& load) { return fmt::format("Rho{:.0f}", load.param * 100); });
 
 TEST_P(MD1, MeanWaitIsThatOfTheory) {
   const double rho = GetParam();
@@ -191,7 +197,7 @@ TEST_P(MD1, MeanWaitIsThatOfTheory) {
     at += rng.exponential() * static_cast<double>(service) / rho;
     arrivals.push_back({.at = std::llround(at), .prompt = prompt});
   }
-  const Run run(config, {.prefill_ns_per_token = 125 * us}, arrivals);
+  const Trial run(config, {.prefill_ns_per_token = 125 * us}, arrivals);
 
   std::vector<TimeNs> waits;
   TimeNs free_at = 0;
@@ -207,7 +213,7 @@ TEST_P(MD1, MeanWaitIsThatOfTheory) {
   EXPECT_LT(found.half_width, 0.1 * theory) << "an interval this wide would prove nothing";
 }
 
-// --- repeatable ----------------------------------------------------------------------------------------------------------
+// --- repeatable ----------------------------------------------------------------------------------------
 
 std::string records_of(std::uint64_t seed) {
   Rng times(seed, streams::arrivals), lengths(seed, streams::lengths);
@@ -221,18 +227,18 @@ std::string records_of(std::uint64_t seed) {
                         .first_token = static_cast<TokenId>(lengths.uniform_int(0, 20) * 1000)});
   }
   sched::SchedulerConfig config = config_with(32, 256);
-  config.num_blocks = 512;  // small enough to preempt and to evict
-  const Run run(config, {.prefill_ns_per_token = 20 * us, .decode_ns = 900 * us}, arrivals);
+  config.num_blocks = 320;  // small enough to preempt and to evict
+  const Trial run(config, {.prefill_ns_per_token = 20 * us, .decode_ns = 900 * us}, arrivals);
   std::string text;
   for (const Answer& a : run.answers)
     text += fmt::format("{} {} {} {} {} {} {}|{}\n", a.timing.arrival, a.timing.scheduled_prefill, a.timing.finished,
                         a.timing.cached_tokens, a.timing.chunks, a.timing.preemptions, fmt::join(a.token_times, ","),
                         fmt::join(a.tokens, ","));
   for (const record::StepRecord& s : run.steps.all)
-    text += fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}\n", s.step_id, s.step_start_time, s.step_end_time,
-                        s.num_prefill_tokens, s.num_decode_sequences, s.num_outputs, s.chunked, s.waiting_queue_len,
-                        s.running_queue_len, s.blocks_active, s.blocks_cached_idle, s.wasted_slots, s.hit_tokens, s.evictions,
-                        s.preemptions, s.kv_blocked_requests);
+    text += fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}\n", s.step_id, s.step_start_time,
+                        s.step_end_time, s.num_prefill_tokens, s.num_decode_sequences, s.num_outputs, s.chunked,
+                        s.waiting_queue_len, s.running_queue_len, s.blocks_active, s.blocks_cached_idle, s.wasted_slots,
+                        s.hit_tokens, s.evictions, s.preemptions, s.kv_blocked_requests);
   const auto counts = run.engine.scheduler->counts();
   EXPECT_GT(counts.preemptions, 0u);
   EXPECT_GT(counts.evictions, 0u);

@@ -106,7 +106,8 @@ Result<std::uint64_t> ending_from_json(std::string_view text, const std::string&
     const Json j = Json::parse(text);
     j.at("window_start").get_to(run.window_start);
     j.at("window_end").get_to(run.window_end);
-    for (const Json& phase : j.at("phases")) run.phases.emplace_back(phase.at("name").get<std::string>(), phase.at("length_ns").get<TimeNs>());
+    for (const Json& phase : j.at("phases"))
+      run.phases.emplace_back(phase.at("name").get<std::string>(), phase.at("length_ns").get<TimeNs>());
     j.at("interrupted").get_to(run.interrupted);
     j.at("interruption").get_to(run.interruption);
     j.at("server_died").get_to(run.server_died);

@@ -19,9 +19,12 @@ Result<std::string> make_named(const std::string& dir) {
   if (fs::exists(dir, error) && !fs::is_directory(dir, error))
     return usage_error(fmt::format("--run-dir {}: expected a folder, found a file; name another", dir));
   if (fs::is_directory(dir, error) && !fs::is_empty(dir, error))
-    return usage_error(fmt::format("--run-dir {}: the folder is not empty; name a new one, old runs are not overwritten", dir));
+    return usage_error(
+        fmt::format("--run-dir {}: the folder is not empty; name a new one, old runs are not overwritten", dir));
   fs::create_directories(dir, error);
-  if (error) return usage_error(fmt::format("--run-dir {}: cannot make the folder: {}; name one that can be written", dir, error.message()));
+  if (error)
+    return usage_error(
+        fmt::format("--run-dir {}: cannot make the folder: {}; name one that can be written", dir, error.message()));
   return dir;
 }
 
@@ -29,7 +32,9 @@ Result<std::string> make_named(const std::string& dir) {
 Result<std::string> make_numbered(const std::string& root) {
   std::error_code error;
   fs::create_directories(root, error);
-  if (error) return usage_error(fmt::format("cannot make the folder {}: {}; name another with --run-dir", root, error.message()));
+  if (error)
+    return usage_error(
+        fmt::format("cannot make the folder {}: {}; name another with --run-dir", root, error.message()));
   std::uint32_t last = 0;
   for (const fs::directory_entry& entry : fs::directory_iterator(root, error)) {
     const std::string name = entry.path().filename().string();
@@ -39,16 +44,21 @@ Result<std::string> make_numbered(const std::string& root) {
   for (std::uint32_t number = last + 1;; ++number) {
     const std::string dir = fmt::format("{}/{:04}", root, number);
     if (fs::create_directory(dir, error)) return dir;
-    if (error) return usage_error(fmt::format("cannot make the folder {}: {}; name another with --run-dir", dir, error.message()));
+    if (error)
+      return usage_error(
+          fmt::format("cannot make the folder {}: {}; name another with --run-dir", dir, error.message()));
   }
 }
 
 /// Places of the plan that have no record yet become unsent requests.
-Result<std::vector<record::RequestRecord>> in_planned_order(std::vector<record::RequestRecord> ended, std::uint64_t planned) {
+Result<std::vector<record::RequestRecord>> in_planned_order(std::vector<record::RequestRecord> ended,
+                                                            std::uint64_t planned) {
   constexpr std::uint64_t kMostRequests = 100'000'000;
   std::uint64_t size = planned;
   for (const auto& r : ended) size = std::max<std::uint64_t>(size, r.index + 1ULL);
-  if (size > kMostRequests) return usage_error(fmt::format("details.jsonl: expected at most {} requests, found place {}; the folder is damaged", kMostRequests, size));
+  if (size > kMostRequests)
+    return usage_error(fmt::format("details.jsonl: expected at most {} requests, found place {}; the folder is damaged",
+                                   kMostRequests, size));
   std::vector<record::RequestRecord> all(size);
   for (std::size_t i = 0; i < all.size(); ++i) all[i].index = static_cast<std::uint32_t>(i);
   for (auto& r : ended) {
@@ -112,9 +122,13 @@ Status read_ending(const std::string& path, std::uint64_t& planned, RunResult& r
 
 }  // namespace
 
-RunFolder::RunFolder(std::string path, record::RequestCsvWriter requests, record::EventsWriter events, record::AppendFile details,
-                     std::unique_ptr<record::StepCsvWriter> steps)
-    : path_(std::move(path)), requests_(std::move(requests)), events_(std::move(events)), details_(std::move(details)), steps_(std::move(steps)) {}
+RunFolder::RunFolder(std::string path, record::RequestCsvWriter requests, record::EventsWriter events,
+                     record::AppendFile details, std::unique_ptr<record::StepCsvWriter> steps)
+    : path_(std::move(path)),
+      requests_(std::move(requests)),
+      events_(std::move(events)),
+      details_(std::move(details)),
+      steps_(std::move(steps)) {}
 
 std::string RunFolder::file(std::string_view name) const { return fmt::format("{}/{}", path_, name); }
 
@@ -157,7 +171,8 @@ Status RunFolder::finish(const RunResult& run, std::string_view result_json) {
 
 Result<RunResult> load_run(const std::string& dir) {
   if (!has_file(dir + "/plan.json"))
-    return usage_error(fmt::format("{}: expected a run folder with plan.json and requests.csv; see --run-dir of bench serve", dir));
+    return usage_error(
+        fmt::format("{}: expected a run folder with plan.json and requests.csv; see --run-dir of bench serve", dir));
   RunResult run;
   TS_TRY(const std::string plan, record::read_whole_file(dir + "/plan.json"));
   TS_TRY(run.plan, record::plan_from_json(plan, dir + "/plan.json"));

@@ -5,8 +5,8 @@
 //
 // run.json is what the records do not hold (window, client's own error, interruption); without it the run was killed.
 // Ownership: owns its open files. Threads: the client loop's thread, but `step_sink()` takes steps from the engine's.
-// Units: ns. Failure: a folder that is not empty or cannot be written is refused before the run (usage); a write that fails
-// later (disk full) gives ErrorKind::interrupted, once and ever after.
+// Units: ns. Failure: a folder that is not empty or cannot be written is refused before the run (usage); a write that
+// fails later (disk full) gives ErrorKind::interrupted, once and ever after.
 #pragma once
 
 #include <memory>
@@ -25,7 +25,8 @@ namespace tokenstone::store {
 class RunFolder {
  public:
   /// `dir` as the person named it; empty: the next number under `root`. Writes plan.json.
-  static Result<RunFolder> create(const std::string& dir, const record::RunPlan& plan, const std::string& root = "runs");
+  static Result<RunFolder> create(const std::string& dir, const record::RunPlan& plan,
+                                  const std::string& root = "runs");
 
   /// One request has ended.
   void on_request(const record::RequestRecord& request);
@@ -41,8 +42,8 @@ class RunFolder {
   std::string file(std::string_view name) const;
 
  private:
-  RunFolder(std::string path, record::RequestCsvWriter requests, record::EventsWriter events, record::AppendFile details,
-            std::unique_ptr<record::StepCsvWriter> steps);
+  RunFolder(std::string path, record::RequestCsvWriter requests, record::EventsWriter events,
+            record::AppendFile details, std::unique_ptr<record::StepCsvWriter> steps);
 
   std::string path_;
   record::RequestCsvWriter requests_;
@@ -51,8 +52,8 @@ class RunFolder {
   std::unique_ptr<record::StepCsvWriter> steps_;
 };
 
-/// Rebuilds the run from its folder. A killed run (no run.json) comes back interrupted, with what its last flush kept; planned
-/// requests without a record are unsent.
+/// Rebuilds the run from its folder. A killed run (no run.json) comes back interrupted, with what its last flush kept;
+/// planned requests without a record are unsent.
 Result<record::RunResult> load_run(const std::string& dir);
 
 /// events.bin as CSV: request_id, index, event, arrived, parsed, tokens, kind, shared_stamp.

@@ -65,7 +65,8 @@ TEST(RunFolder, ARunComesBackAsItWas) {
   EXPECT_EQ(loaded->audit.send_lag, run.audit.send_lag);
   RunResult detailed = *loaded;
   detailed.plan.save_detailed = run.plan.save_detailed = true;
-  EXPECT_EQ(report::vllm_result_json(detailed, record::compute_metrics(detailed)), report::vllm_result_json(run, record::compute_metrics(run)));
+  EXPECT_EQ(report::vllm_result_json(detailed, record::compute_metrics(detailed)),
+            report::vllm_result_json(run, record::compute_metrics(run)));
   EXPECT_EQ(loaded->run_dir, dir);
 }
 

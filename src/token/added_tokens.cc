@@ -30,8 +30,10 @@ std::optional<AddedTokens::Match> AddedTokens::at(std::string_view text, std::si
     const AddedToken& token = tokens_[i];
     if ((token.special && !parse_special) || !text.substr(position).starts_with(token.content)) continue;
     Match match{position, position + token.content.size(), token.id};
-    while (token.strip_left && match.begin > from && kBlanks.find(text[match.begin - 1]) != std::string_view::npos) --match.begin;
-    while (token.strip_right && match.end < text.size() && kBlanks.find(text[match.end]) != std::string_view::npos) ++match.end;
+    while (token.strip_left && match.begin > from && kBlanks.find(text[match.begin - 1]) != std::string_view::npos)
+      --match.begin;
+    while (token.strip_right && match.end < text.size() && kBlanks.find(text[match.end]) != std::string_view::npos)
+      ++match.end;
     return match;
   }
   return std::nullopt;

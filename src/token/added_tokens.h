@@ -1,6 +1,7 @@
 // Tokens that are found in the text as they are written, before any merging: specials and user-defined ones.
 //
-// Threads: immutable after construction. Offsets are bytes. The leftmost match wins, of those the longest. Nothing can fail.
+// Threads: immutable after construction. Offsets are bytes. The leftmost match wins, of those the longest. Nothing can
+// fail.
 #pragma once
 
 #include <array>
@@ -16,8 +17,8 @@ namespace tokenstone::token {
 struct AddedToken {
   std::string content;
   TokenId id = kNoToken;
-  bool special = false;       ///< found only when the caller wants special tokens parsed
-  bool strip_left = false;    ///< takes the blanks before it along
+  bool special = false;     ///< found only when the caller wants special tokens parsed
+  bool strip_left = false;  ///< takes the blanks before it along
   bool strip_right = false;
 };
 
@@ -36,7 +37,7 @@ class AddedTokens {
  private:
   std::optional<Match> at(std::string_view text, std::size_t position, std::size_t from, bool parse_special) const;
 
-  std::vector<AddedToken> tokens_;                    ///< by first byte, then longest first
+  std::vector<AddedToken> tokens_;                                    ///< by first byte, then longest first
   std::array<std::pair<std::uint32_t, std::uint32_t>, 256> range_{};  ///< of tokens_, by first byte
 };
 

@@ -8,19 +8,22 @@
 namespace tokenstone::token {
 namespace {
 
-/// An unknown character on its way through the merging, where nothing merges with it. Its text is found again by position.
+/// An unknown character on its way through the merging, where nothing merges with it. Its text is found again by
+/// position.
 constexpr Symbol kUnknownSymbol = std::numeric_limits<Symbol>::max();
 
 /// A blank mark that follows something else begins a word.
 std::size_t next_cut(std::string_view text, std::size_t from) {
-  for (std::size_t at = text.find(kBlankMark, from); at != std::string_view::npos; at = text.find(kBlankMark, at + kBlankMark.size()))
+  for (std::size_t at = text.find(kBlankMark, from); at != std::string_view::npos;
+       at = text.find(kBlankMark, at + kBlankMark.size()))
     if (at > 0 && !text.substr(0, at).ends_with(kBlankMark)) return at;
   return text.size();
 }
 
 }  // namespace
 
-BpeTokenizer::BpeTokenizer(BpeSpec spec) : spec_(std::move(spec)), merger_(spec_.merges), added_(std::move(spec_.added)) {
+BpeTokenizer::BpeTokenizer(BpeSpec spec)
+    : spec_(std::move(spec)), merger_(spec_.merges), added_(std::move(spec_.added)) {
   spec_.merges = {};
   index_symbols();
   make_outputs();
@@ -30,7 +33,8 @@ BpeTokenizer::BpeTokenizer(BpeSpec spec) : spec_(std::move(spec)), merger_(spec_
 void BpeTokenizer::index_symbols() {
   const Vocabulary& vocabulary = spec_.vocabulary;
   for (unsigned byte = 0; byte < 256; ++byte)
-    byte_ids_[byte] = vocabulary.find(spec_.byte_level ? std::string(1, static_cast<char>(byte)) : fmt::format("<0x{:02X}>", byte));
+    byte_ids_[byte] =
+        vocabulary.find(spec_.byte_level ? std::string(1, static_cast<char>(byte)) : fmt::format("<0x{:02X}>", byte));
   if (spec_.byte_level) return;
   for (std::size_t i = 0; i < vocabulary.size(); ++i) {
     const auto id = static_cast<TokenId>(i);
@@ -141,7 +145,8 @@ void BpeTokenizer::encode_word(std::string_view word, std::vector<TokenId>& ids)
       at += spec_.vocabulary.piece(symbol).size();
     } else {
       const std::size_t length = spec_.byte_level ? 1 : char_length(word, at);
-      const bool fused = after_unknown && spec_.fuse_unknown && !ids.empty() && ids.back() == spec_.unknown && ids.size() > first;
+      const bool fused =
+          after_unknown && spec_.fuse_unknown && !ids.empty() && ids.back() == spec_.unknown && ids.size() > first;
       if (!fused || spec_.byte_fallback) push_unknown(word.substr(at, length), ids);
       at += length;
     }
@@ -168,7 +173,8 @@ void BpeTokenizer::to_symbols(std::string_view word, std::vector<Symbol>& symbol
 
 void BpeTokenizer::push_unknown(std::string_view character, std::vector<TokenId>& ids) const {
   const auto id_of = [&](char c) { return byte_ids_[static_cast<unsigned char>(c)]; };
-  const bool has_bytes = spec_.byte_fallback && std::ranges::all_of(character, [&](char c) { return id_of(c) != kNoToken; });
+  const bool has_bytes =
+      spec_.byte_fallback && std::ranges::all_of(character, [&](char c) { return id_of(c) != kNoToken; });
   if (has_bytes) {
     for (const char c : character) ids.push_back(id_of(c));
   } else if (spec_.unknown != kNoToken) {

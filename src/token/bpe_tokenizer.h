@@ -1,7 +1,8 @@
-// The one BPE tokenizer behind all file formats; what differs between them stands in the BpeSpec that each loader fills.
+// The one BPE tokenizer behind all file formats; what differs between them stands in the BpeSpec that each loader
+// fills.
 //
-// The way of a text: added tokens are cut out; each rest is normalised, cut into words, and each word becomes symbols (bytes, or
-// characters) that are merged. Example (byte-level): "low lower" -> "low", " lower" -> l o w -> low.
+// The way of a text: added tokens are cut out; each rest is normalised, cut into words, and each word becomes symbols
+// (bytes, or characters) that are merged. Example (byte-level): "low lower" -> "low", " lower" -> l o w -> low.
 // Ownership, threads, failure: as tokenizer.h.
 #pragma once
 
@@ -23,10 +24,10 @@ struct BpeSpec {
   std::vector<Merge> merges;
   /// Characters that are no tokens but parts of tokens; symbol = vocabulary size + index.
   std::vector<std::string> extra_symbols;
-  bool byte_level = false;       ///< symbols are bytes; else characters
-  bool ignore_merges = false;    ///< a word that is a token is taken whole
-  bool byte_fallback = false;    ///< unknown characters become byte tokens
-  bool fuse_unknown = false;     ///< unknown characters side by side become one unknown token
+  bool byte_level = false;     ///< symbols are bytes; else characters
+  bool ignore_merges = false;  ///< a word that is a token is taken whole
+  bool byte_fallback = false;  ///< unknown characters become byte tokens
+  bool fuse_unknown = false;   ///< unknown characters side by side become one unknown token
   TokenId unknown = kNoToken;
   std::vector<AddedToken> added;
   Normalizer normalizer;
@@ -67,10 +68,11 @@ class BpeTokenizer final : public Tokenizer {
   const WordCache::Owner cache_owner_ = WordCache::new_owner();
   Merger merger_;
   AddedTokens added_;
-  std::array<TokenId, 256> byte_ids_{};                       ///< of a byte (byte-level), or of its "<0xNN>" token
-  std::unordered_map<std::string_view, Symbol> characters_;   ///< not byte-level: a character's symbol
-  std::vector<std::string> outputs_;                          ///< the bytes that a token adds to a text
-  bool cuts_at_blanks_ = false;  ///< no token has a blank mark after another character, so words can be merged one by one
+  std::array<TokenId, 256> byte_ids_{};                      ///< of a byte (byte-level), or of its "<0xNN>" token
+  std::unordered_map<std::string_view, Symbol> characters_;  ///< not byte-level: a character's symbol
+  std::vector<std::string> outputs_;                         ///< the bytes that a token adds to a text
+  bool cuts_at_blanks_ =
+      false;  ///< no token has a blank mark after another character, so words can be merged one by one
 };
 
 }  // namespace tokenstone::token

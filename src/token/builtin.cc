@@ -1,6 +1,7 @@
-// The tokenizer of the built-in shapes. Random weights give random tokens, so every id must be readable: words are syllables after
-// a blank (" ka", " kalo", " kalomi"), numbered shortest first. A word's number follows from its syllables, so there is no table:
-// with S = 95 syllables, word (a) is a, word (a, b) is S + a*S + b, word (a, b, c) is S + S*S + (a*S + b)*S + c.
+// The tokenizer of the built-in shapes. Random weights give random tokens, so every id must be readable: words are
+// syllables after a blank (" ka", " kalo", " kalomi"), numbered shortest first. A word's number follows from its
+// syllables, so there is no table: with S = 95 syllables, word (a) is a, word (a, b) is S + a*S + b, word (a, b, c) is
+// S + S*S + (a*S + b)*S + c.
 #include <array>
 
 #include <fmt/format.h>
@@ -43,7 +44,8 @@ int hex_digit(char c) {
 class BuiltinTokenizer final : public Tokenizer {
  public:
   explicit BuiltinTokenizer(std::size_t size) : size_(size), words_(size - kBytes - kSpecials.size()) {
-    TS_CHECK(words_ <= kSyllables + kSyllables * kSyllables + kSyllables * kSyllables * kSyllables, "vocabulary too large");
+    TS_CHECK(words_ <= kSyllables + kSyllables * kSyllables + kSyllables * kSyllables * kSyllables,
+             "vocabulary too large");
   }
 
   std::vector<TokenId> encode(std::string_view text, const EncodeOptions& options) const override {
@@ -71,7 +73,9 @@ class BuiltinTokenizer final : public Tokenizer {
   }
 
   std::size_t vocab_size() const override { return size_; }
-  bool is_special(TokenId id) const override { return id >= 0 && static_cast<std::size_t>(id) >= kBytes + words_ && static_cast<std::size_t>(id) < size_; }
+  bool is_special(TokenId id) const override {
+    return id >= 0 && static_cast<std::size_t>(id) >= kBytes + words_ && static_cast<std::size_t>(id) < size_;
+  }
   TokenId bos() const override { return kNoToken; }
   std::vector<TokenId> eos() const override { return {static_cast<TokenId>(size_ - 1)}; }
   bool strips_leading_space() const override { return false; }
@@ -135,7 +139,8 @@ class BuiltinTokenizer final : public Tokenizer {
 }  // namespace
 
 TokenizerPtr builtin_tokenizer(std::size_t vocab_size) {
-  TS_CHECK(vocab_size >= kBuiltinLeastVocabulary, "the built-in tokenizer needs room for the bytes, a word and the specials");
+  TS_CHECK(vocab_size >= kBuiltinLeastVocabulary,
+           "the built-in tokenizer needs room for the bytes, a word and the specials");
   return std::make_shared<const BuiltinTokenizer>(vocab_size);
 }
 

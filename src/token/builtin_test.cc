@@ -36,7 +36,8 @@ TEST(BuiltinTokenizer, WordsComeBackAsTheSameTokens) {
     const auto tokenizer = builtin_tokenizer(size);
     for (int round = 0; round < 200; ++round) {
       Ids ids;
-      for (int i = 0; i < 50; ++i) ids.push_back(static_cast<TokenId>(rng.uniform_int(kFirstWord, static_cast<std::int64_t>(size) - 4)));
+      for (int i = 0; i < 50; ++i)
+        ids.push_back(static_cast<TokenId>(rng.uniform_int(kFirstWord, static_cast<std::int64_t>(size) - 4)));
       ASSERT_EQ(tokenizer->encode(tokenizer->decode(ids), {}), ids);
     }
   }
@@ -44,12 +45,14 @@ TEST(BuiltinTokenizer, WordsComeBackAsTheSameTokens) {
 
 TEST(BuiltinTokenizer, SingleIdsComeBack) {
   const auto tokenizer = builtin_tokenizer(32'000);
-  for (TokenId id = 0; id < 32'000; ++id) ASSERT_EQ(tokenizer->encode(tokenizer->decode(Ids{id}), {.parse_special = true}), (Ids{id}));
+  for (TokenId id = 0; id < 32'000; ++id)
+    ASSERT_EQ(tokenizer->encode(tokenizer->decode(Ids{id}), {.parse_special = true}), (Ids{id}));
 }
 
 TEST(BuiltinTokenizer, AnyTextIsEncoded) {
   const auto tokenizer = builtin_tokenizer(32'000);
-  EXPECT_EQ(tokenizer->decode(tokenizer->encode("The quick brown fox,\n 42 times!", {})), "The quick brown fox,\n 42 times!");
+  EXPECT_EQ(tokenizer->decode(tokenizer->encode("The quick brown fox,\n 42 times!", {})),
+            "The quick brown fox,\n 42 times!");
   EXPECT_EQ(tokenizer->encode("\xE6\xAD\xA3", {}), (Ids{0xE6, 0xAD, 0xA3}));
   EXPECT_EQ(tokenizer->decode(Ids{0xE6, 0xAD, 0xA3}), "<E6><AD><A3>");
   EXPECT_TRUE(tokenizer->encode("", {}).empty());

@@ -1,5 +1,6 @@
-// GPT-2's way to write any byte as a visible character, in which byte-level vocabularies are stored: printable bytes stand for
-// themselves, the other 68 are U+0100, U+0101, ... in order. So a blank is "\u0120" and " the" is stored as "\u0120the".
+// GPT-2's way to write any byte as a visible character, in which byte-level vocabularies are stored: printable bytes
+// stand for themselves, the other 68 are U+0100, U+0101, ... in order. So a blank is "\u0120" and " the" is stored as
+// "\u0120the".
 //
 // Pure functions. Source: bytes_to_unicode in GPT-2's encoder.
 #pragma once

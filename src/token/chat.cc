@@ -1,5 +1,5 @@
-// Chat formats by their marks. Sources: the templates in the tokenizer_config.json of Qwen2 (ChatML), Llama-2-chat, Llama-3-Instruct,
-// Mistral-7B-Instruct-v0.2, zephyr-7b-beta (TinyLlama-Chat is the same) and gemma-it.
+// Chat formats by their marks. Sources: the templates in the tokenizer_config.json of Qwen2 (ChatML), Llama-2-chat,
+// Llama-3-Instruct, Mistral-7B-Instruct-v0.2, zephyr-7b-beta (TinyLlama-Chat is the same) and gemma-it.
 #include <array>
 
 #include <fmt/format.h>
@@ -30,8 +30,9 @@ std::string family_names() {
 }
 
 std::unexpected<Error> bad_turns(ChatFamily family, std::string_view what) {
-  return usage_error(fmt::format("messages: {} in the chat format {}; correct the messages' roles and order", what, to_string(family)),
-                     "messages");
+  return usage_error(
+      fmt::format("messages: {} in the chat format {}; correct the messages' roles and order", what, to_string(family)),
+      "messages");
 }
 
 /// Formats that mark every turn with its role.
@@ -55,7 +56,8 @@ std::string render_alternating(ChatFamily family, std::string_view system, std::
   std::string text;
   for (std::size_t i = 0; i < turns.size(); ++i) {
     const bool is_user = i % 2 == 0;
-    std::string said = is_user || family != ChatFamily::mistral ? std::string(trim(turns[i].content)) : turns[i].content;
+    std::string said =
+        is_user || family != ChatFamily::mistral ? std::string(trim(turns[i].content)) : turns[i].content;
     if (i == 0 && !system.empty())
       said = family == ChatFamily::llama2 ? fmt::format("<<SYS>>\n{}\n<</SYS>>\n\n{}", trim(system), said)
                                           : fmt::format("{}\n\n{}", trim(system), said);
@@ -73,7 +75,8 @@ Status check_roles(ChatFamily family, std::span<const ChatTurn> turns) {
   if (turns.empty()) return bad_turns(family, "at least one message is needed");
   for (const ChatTurn& turn : turns)
     if (turn.role != "system" && turn.role != "user" && turn.role != "assistant")
-      return bad_turns(family, fmt::format("the role {} is not supported (system, user and assistant are)", modelfile::in_quotes(turn.role)));
+      return bad_turns(family, fmt::format("the role {} is not supported (system, user and assistant are)",
+                                           modelfile::in_quotes(turn.role)));
   return {};
 }
 
@@ -100,8 +103,8 @@ Result<ChatFamily> parse_chat_family(std::string_view name) {
     names.emplace_back(named.name);
   }
   const auto nearest = nearest_name(name, names);
-  return usage_error(fmt::format("unknown chat format {}; expected one of {}{}", modelfile::in_quotes(name), family_names(),
-                                 nearest ? fmt::format(" (did you mean {}?)", *nearest) : ""),
+  return usage_error(fmt::format("unknown chat format {}; expected one of {}{}", modelfile::in_quotes(name),
+                                 family_names(), nearest ? fmt::format(" (did you mean {}?)", *nearest) : ""),
                      "chat-template-family");
 }
 
@@ -113,14 +116,18 @@ Result<ChatFamily> recognise_chat_template(std::string_view jinja) {
   if (has("[INST]")) return has("<<SYS>>") ? ChatFamily::llama2 : ChatFamily::mistral;
   // Phi-3 has the same role marks but ends its turns with a token of its own.
   if (has("<|user|>") && has("<|assistant|>") && !has("<|end|>")) return ChatFamily::zephyr;
-  return usage_error(fmt::format("the model's chat template, which begins {}, is none of the known formats ({}); name the one that fits "
-                                 "with --chat-template-family", modelfile::in_quotes(trim(jinja).substr(0, 40)), family_names()),
-                     "chat-template-family");
+  return usage_error(
+      fmt::format(
+          "the model's chat template, which begins {}, is none of the known formats ({}); name the one that fits "
+          "with --chat-template-family",
+          modelfile::in_quotes(trim(jinja).substr(0, 40)), family_names()),
+      "chat-template-family");
 }
 
 Result<std::string> render_chat(ChatFamily family, std::span<const ChatTurn> turns) {
   TS_TRY_STATUS(check_roles(family, turns));
-  if (family == ChatFamily::chatml || family == ChatFamily::llama3 || family == ChatFamily::zephyr) return render_marked(family, turns);
+  if (family == ChatFamily::chatml || family == ChatFamily::llama3 || family == ChatFamily::zephyr)
+    return render_marked(family, turns);
   std::string_view system;
   if (turns.front().role == "system") {
     system = turns.front().content;

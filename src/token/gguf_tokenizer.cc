@@ -1,5 +1,5 @@
-// A tokenizer out of GGUF metadata: `tokenizer.ggml.model` "llama" is SentencePiece BPE by scores, "gpt2" byte-level BPE by
-// merges, where `tokenizer.ggml.pre` names the cut into words.
+// A tokenizer out of GGUF metadata: `tokenizer.ggml.model` "llama" is SentencePiece BPE by scores, "gpt2" byte-level
+// BPE by merges, where `tokenizer.ggml.pre` names the cut into words.
 #include <fmt/format.h>
 
 #include "base/text.h"
@@ -25,8 +25,9 @@ struct NamedCut {
 const std::vector<NamedCut>& named_cuts() {
   const std::string digits_apart = R"(\p{N})";
   const auto words_with_numbers_of = [](std::string_view digits) {
-    return fmt::format(R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|{}| ?[^\s\p{{L}}\p{{N}}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
-                       digits);
+    return fmt::format(
+        R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|{}| ?[^\s\p{{L}}\p{{N}}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
+        digits);
   };
   static const std::vector<NamedCut> cuts = {
       {"default", {{R"([\p{P}\$\+<=>\^~\|]+)"}, {kGpt2Pattern}, {R"(\p{N}+)"}, {"[0-9][0-9][0-9]"}}},
@@ -36,7 +37,8 @@ const std::vector<NamedCut>& named_cuts() {
       {"starcoder", {{digits_apart}, {kGpt2Pattern}}},
       {"refact", {{digits_apart}, {kGpt2Pattern}}},
       {"smollm", {{digits_apart}, {kGpt2Pattern}}},
-      {"deepseek-coder", {{"[\r\n]"}, {R"(\s?\p{L}+)"}, {R"(\s?\p{P}+)"}, {R"([一-龥ࠀ-一가-퟿]+)"}, {digits_apart}}},
+      {"deepseek-coder",
+       {{"[\r\n]"}, {R"(\s?\p{L}+)"}, {R"(\s?\p{P}+)"}, {R"([一-龥ࠀ-一가-퟿]+)"}, {digits_apart}}},
   };
   return cuts;
 }
@@ -53,8 +55,9 @@ class GgufTokenizer {
     } else if (kind == "gpt2") {
       TS_TRY_STATUS(read_byte_level());
     } else {
-      return wrong(fmt::format("expected the tokenizer model \"llama\" or \"gpt2\", found {}; give another tokenizer with --tokenizer",
-                               modelfile::in_quotes(kind)));
+      return wrong(fmt::format(
+          "expected the tokenizer model \"llama\" or \"gpt2\", found {}; give another tokenizer with --tokenizer",
+          modelfile::in_quotes(kind)));
     }
     read_specials(kind == "llama");
     spec_.name = fmt::format("{} ({})", kind == "llama" ? "SentencePiece BPE" : "byte-level BPE",
@@ -63,7 +66,9 @@ class GgufTokenizer {
   }
 
  private:
-  std::unexpected<Error> wrong(std::string_view what) const { return usage_error(fmt::format("{}: {}", model_.path, what)); }
+  std::unexpected<Error> wrong(std::string_view what) const {
+    return usage_error(fmt::format("{}: {}", model_.path, what));
+  }
 
   template <class T>
   const T* find(const std::string& key) const {
@@ -81,14 +86,18 @@ class GgufTokenizer {
   TokenId token(const std::string& key) const {
     const auto* value = find<std::uint64_t>(key);
     const auto* with_sign = find<std::int64_t>(key);
-    const std::int64_t id = value != nullptr ? static_cast<std::int64_t>(*value) : with_sign != nullptr ? *with_sign : -1;
+    const std::int64_t id = value != nullptr       ? static_cast<std::int64_t>(*value)
+                            : with_sign != nullptr ? *with_sign
+                                                   : -1;
     return id >= 0 && id < static_cast<std::int64_t>(spec_.vocabulary.size()) ? static_cast<TokenId>(id) : kNoToken;
   }
 
   Status read_vocabulary(const std::string& kind) {
-    if (kind.empty()) return wrong("the file has no tokenizer (tokenizer.ggml.model is missing); give one with --tokenizer");
+    if (kind.empty())
+      return wrong("the file has no tokenizer (tokenizer.ggml.model is missing); give one with --tokenizer");
     const auto* tokens = find<std::vector<std::string>>("tokens");
-    if (tokens == nullptr || tokens->empty()) return wrong("tokenizer.ggml.tokens must be a list of texts; convert the model again");
+    if (tokens == nullptr || tokens->empty())
+      return wrong("tokenizer.ggml.tokens must be a list of texts; convert the model again");
     const auto* kinds = find<std::vector<std::int64_t>>("token_type");
     const bool stated = model_.metadata.contains("tokenizer.ggml.token_type");
     if (stated && (kinds == nullptr || kinds->size() != tokens->size()))
@@ -103,7 +112,8 @@ class GgufTokenizer {
     spec_.vocabulary = Vocabulary(std::move(pieces));
     for (std::size_t i = 0; kinds != nullptr && i < kinds->size(); ++i) {
       const std::int64_t number = (*kinds)[i];
-      if (number < 0 || number > 6) return wrong(fmt::format("token {} has the unknown type {}; convert the model again", i, number));
+      if (number < 0 || number > 6)
+        return wrong(fmt::format("token {} has the unknown type {}; convert the model again", i, number));
       if (number != 0) spec_.vocabulary.set_kind(static_cast<TokenId>(i), static_cast<PieceKind>(number));
     }
     return {};
@@ -140,8 +150,10 @@ class GgufTokenizer {
   std::unexpected<Error> unknown_cut(std::string_view name) const {
     std::vector<std::string> names;
     for (const NamedCut& cut : named_cuts()) names.emplace_back(cut.name);
-    return wrong(fmt::format("the pre-tokenizer {} (tokenizer.ggml.pre) is not supported, known are {}; give the model's tokenizer.json "
-                             "with --tokenizer", modelfile::in_quotes(name), join(names, ", ")));
+    return wrong(fmt::format(
+        "the pre-tokenizer {} (tokenizer.ggml.pre) is not supported, known are {}; give the model's tokenizer.json "
+        "with --tokenizer",
+        modelfile::in_quotes(name), join(names, ", ")));
   }
 
   Status read_merges(const std::vector<std::string>& merges) {

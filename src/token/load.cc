@@ -17,13 +17,16 @@ Result<std::filesystem::path> find_in_folder(const std::filesystem::path& folder
   for (const auto& entry : std::filesystem::directory_iterator(folder, ignored))
     if (entry.path().extension() == ".gguf") ggufs.push_back(entry.path());
   if (ggufs.size() == 1) return ggufs.front();
-  return usage_error(fmt::format("{}: expected tokenizer.json, tokenizer.model or one GGUF file in this folder, found {}; give the file's "
-                                 "own path", folder.string(), ggufs.empty() ? "none" : "several GGUF files"));
+  return usage_error(fmt::format(
+      "{}: expected tokenizer.json, tokenizer.model or one GGUF file in this folder, found {}; give the file's "
+      "own path",
+      folder.string(), ggufs.empty() ? "none" : "several GGUF files"));
 }
 
 enum class Format { gguf, json, sentencepiece };
 
-/// By content: names lie more often than first bytes. A SentencePiece model begins with a newline (field 1 of its message).
+/// By content: names lie more often than first bytes. A SentencePiece model begins with a newline (field 1 of its
+/// message).
 Result<Format> format_of(const std::filesystem::path& path) {
   TS_TRY(const modelfile::MappedFile file, modelfile::MappedFile::open(path));
   const std::string_view text = file.text();
@@ -43,8 +46,11 @@ Result<TokenizerPtr> tokenizer_from_gguf(const modelfile::ModelFile& model) {
 Result<TokenizerPtr> load_tokenizer(const std::filesystem::path& path) {
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored))
-    return usage_error(fmt::format("{}: no such file or folder; give a tokenizer.json, a tokenizer.model, a GGUF file or a folder with one",
-                                   path.string()), "tokenizer");
+    return usage_error(
+        fmt::format(
+            "{}: no such file or folder; give a tokenizer.json, a tokenizer.model, a GGUF file or a folder with one",
+            path.string()),
+        "tokenizer");
   std::filesystem::path file = path;
   if (std::filesystem::is_directory(path)) {
     TS_TRY(file, find_in_folder(path));

@@ -1,4 +1,5 @@
-// The readers of the tokenizer formats, each giving a BpeSpec, and what they share; nothing outside this module includes it.
+// The readers of the tokenizer formats, each giving a BpeSpec, and what they share; nothing outside this module
+// includes it.
 //
 // Ownership, threads: values. Failure: as tokenizer.h; messages name the file.
 #pragma once
@@ -13,8 +14,8 @@ Result<BpeSpec> spec_from_tokenizer_json(const std::filesystem::path& path);
 Result<BpeSpec> spec_from_sentencepiece(const std::filesystem::path& path);
 Result<BpeSpec> spec_from_gguf(const modelfile::ModelFile& model);
 
-/// Merges of a SentencePiece vocabulary: a pair may be merged when its text is a piece; the higher the piece's score the sooner.
-/// Fills `merges` and `extra_symbols`.
+/// Merges of a SentencePiece vocabulary: a pair may be merged when its text is a piece; the higher the piece's score
+/// the sooner. Fills `merges` and `extra_symbols`.
 void merges_from_scores(std::span<const double> scores, BpeSpec& spec);
 /// What a SentencePiece tokenizer does to blanks: each becomes U+2581, and one is put before the text.
 void add_sentencepiece_blanks(bool add_prefix, BpeSpec& spec);

@@ -16,13 +16,15 @@ Merger::Merger(std::span<const Merge> merges) {
   mask_ = slots_.size() - 1;
   for (const Merge& merge : merges) {
     std::uint64_t at = hash(merge.left, merge.right) & mask_;
-    while (slots_[at].left >= 0 && !(slots_[at].left == merge.left && slots_[at].right == merge.right)) at = (at + 1) & mask_;
+    while (slots_[at].left >= 0 && !(slots_[at].left == merge.left && slots_[at].right == merge.right))
+      at = (at + 1) & mask_;
     if (merge.rank < slots_[at].rank) slots_[at] = {merge.left, merge.right, merge.result, merge.rank};
   }
 }
 
 std::uint64_t Merger::hash(Symbol left, Symbol right) {
-  const std::uint64_t key = (static_cast<std::uint64_t>(static_cast<std::uint32_t>(left)) << 32) | static_cast<std::uint32_t>(right);
+  const std::uint64_t key =
+      (static_cast<std::uint64_t>(static_cast<std::uint32_t>(left)) << 32) | static_cast<std::uint32_t>(right);
   const std::uint64_t mixed = key * 0x9E3779B97F4A7C15u;  // Fibonacci hashing: the high bits are the good ones
   return mixed >> 29;
 }

@@ -1,7 +1,8 @@
-// Byte-pair merging: of all neighbouring pairs that may be merged, the one with the lowest rank is, leftmost first, until none is
-// left. Example with ranks "l o" 0, "lo w" 1: l o w -> lo w -> low.
+// Byte-pair merging: of all neighbouring pairs that may be merged, the one with the lowest rank is, leftmost first,
+// until none is left. Example with ranks "l o" 0, "lo w" 1: l o w -> lo w -> low.
 //
-// Threads: immutable after construction. Nothing can fail. Source: Sennrich et al. 2016; ranks may tie (SentencePiece's scores).
+// Threads: immutable after construction. Nothing can fail. Source: Sennrich et al. 2016; ranks may tie (SentencePiece's
+// scores).
 #pragma once
 
 #include <cstdint>
@@ -28,7 +29,8 @@ class Merger {
 
   /// Merges in place.
   void merge(std::vector<Symbol>& symbols) const;
-  /// The two ways to do it, which give the same result: for few symbols (quadratic, no allocation) and for many (a heap).
+  /// The two ways to do it, which give the same result: for few symbols (quadratic, no allocation) and for many (a
+  /// heap).
   void merge_by_scan(std::vector<Symbol>& symbols) const;
   void merge_by_heap(std::vector<Symbol>& symbols) const;
 

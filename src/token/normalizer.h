@@ -12,11 +12,14 @@ namespace tokenstone::token {
 class Normalizer {
  public:
   enum class Kind {
-    nfc, nfd, nfkc, nfkd,
-    prepend,           ///< `to` before every text that is not empty
-    prepend_missing,   ///< the same, unless the text begins with it
-    prepend_first,     ///< the same, for the first text only
-    replace,           ///< every `from` by `to`
+    nfc,
+    nfd,
+    nfkc,
+    nfkd,
+    prepend,          ///< `to` before every text that is not empty
+    prepend_missing,  ///< the same, unless the text begins with it
+    prepend_first,    ///< the same, for the first text only
+    replace,          ///< every `from` by `to`
   };
   struct Step {
     Kind kind;

@@ -27,7 +27,8 @@ constexpr std::uint32_t kMatchLimit = 1'000'000;
 struct Scratch {
   std::unique_ptr<pcre2_match_data, Freer<pcre2_match_data_free>> data{pcre2_match_data_create(1, nullptr)};
   std::unique_ptr<pcre2_match_context, Freer<pcre2_match_context_free>> context{pcre2_match_context_create(nullptr)};
-  std::unique_ptr<pcre2_jit_stack, Freer<pcre2_jit_stack_free>> stack{pcre2_jit_stack_create(kJitStackStart, kJitStackMost, nullptr)};
+  std::unique_ptr<pcre2_jit_stack, Freer<pcre2_jit_stack_free>> stack{
+      pcre2_jit_stack_create(kJitStackStart, kJitStackMost, nullptr)};
 
   Scratch() {
     pcre2_set_match_limit(context.get(), kMatchLimit);
@@ -40,8 +41,10 @@ Scratch& scratch() {
   return mine;
 }
 
-// Unicode's White_Space. PCRE2's \s has U+180E as well, which the tokenizers' own engines do not; and \S is its complement.
-constexpr std::string_view kBlanks = R"(\t-\r \x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000})";
+// Unicode's White_Space. PCRE2's \s has U+180E as well, which the tokenizers' own engines do not; and \S is its
+// complement.
+constexpr std::string_view kBlanks =
+    R"(\t-\r \x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000})";
 constexpr std::string_view kNonBlanks =
     R"(\x{0}-\x{8}\x{E}-\x{1F}!-\x{84}\x{86}-\x{9F}\x{A1}-\x{167F}\x{1681}-\x{1FFF}\x{200B}-\x{2027}\x{202A}-\x{202E}\x{2030}-\x{205E})"
     R"(\x{2060}-\x{2FFF}\x{3001}-\x{10FFFF})";
@@ -55,9 +58,12 @@ std::string with_unicode_blanks(std::string_view pattern) {
     if (c == '\\' && i + 1 < pattern.size()) {
       const char next = pattern[++i];
       const bool blank = next == 's', non_blank = next == 'S';
-      if (!blank && !non_blank) out += {c, next};
-      else if (in_class) out += blank ? kBlanks : kNonBlanks;
-      else out += fmt::format("[{}{}]", non_blank ? "^" : "", kBlanks);
+      if (!blank && !non_blank)
+        out += {c, next};
+      else if (in_class)
+        out += blank ? kBlanks : kNonBlanks;
+      else
+        out += fmt::format("[{}{}]", non_blank ? "^" : "", kBlanks);
       continue;
     }
     if (c == '[') in_class = true;
@@ -74,11 +80,13 @@ struct Span {
 std::optional<Span> find(const pcre2_code* code, bool jit, std::string_view text, std::size_t from) {
   Scratch& mine = scratch();
   const auto* subject = reinterpret_cast<PCRE2_SPTR>(text.data());
-  int found = jit ? pcre2_jit_match(code, subject, text.size(), from, PCRE2_NO_UTF_CHECK, mine.data.get(), mine.context.get())
-                  : pcre2_match(code, subject, text.size(), from, PCRE2_NO_UTF_CHECK, mine.data.get(), mine.context.get());
+  int found =
+      jit ? pcre2_jit_match(code, subject, text.size(), from, PCRE2_NO_UTF_CHECK, mine.data.get(), mine.context.get())
+          : pcre2_match(code, subject, text.size(), from, PCRE2_NO_UTF_CHECK, mine.data.get(), mine.context.get());
   // The interpreter keeps its state on the heap and goes on where the compiled code's stack ends.
   if (found == PCRE2_ERROR_JIT_STACKLIMIT)
-    found = pcre2_match(code, subject, text.size(), from, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, mine.data.get(), mine.context.get());
+    found = pcre2_match(code, subject, text.size(), from, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, mine.data.get(),
+                        mine.context.get());
   if (found < 0) return std::nullopt;
   const PCRE2_SIZE* offsets = pcre2_get_ovector_pointer(mine.data.get());
   // \K can move the beginning of a match behind its end; such a pattern cuts nothing.
@@ -94,8 +102,8 @@ struct PreTokenizer::Compiled {
   Keep keep = Keep::all;
 
   void split(std::string_view text, std::vector<std::string_view>& pieces) const {
-    std::size_t done = 0;   // all before is cut
-    std::size_t from = 0;   // where to look for the next match
+    std::size_t done = 0;  // all before is cut
+    std::size_t from = 0;  // where to look for the next match
     while (from < text.size()) {
       const auto match = find(code.get(), jit, text, from);
       if (!match) break;
@@ -123,11 +131,13 @@ Result<PreTokenizer> PreTokenizer::compile(const std::vector<Step>& steps) {
     const std::string pattern = with_unicode_blanks(step.pattern);
     int error = 0;
     PCRE2_SIZE at = 0;
-    Code code(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(), PCRE2_UTF | PCRE2_UCP, &error, &at, nullptr));
+    Code code(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(), PCRE2_UTF | PCRE2_UCP, &error,
+                            &at, nullptr));
     if (code == nullptr) {
       char message[128] = {};
       pcre2_get_error_message(error, reinterpret_cast<PCRE2_UCHAR*>(message), sizeof message);
-      return usage_error(fmt::format("the pre-tokenizer's pattern {} does not compile: {}", modelfile::in_quotes(step.pattern), message));
+      return usage_error(fmt::format("the pre-tokenizer's pattern {} does not compile: {}",
+                                     modelfile::in_quotes(step.pattern), message));
     }
     const bool jit = pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE) == 0;
     result.steps_.push_back({std::move(code), jit, step.keep});
@@ -151,7 +161,8 @@ void PreTokenizer::split(std::string_view text, std::vector<std::string_view>& p
 std::string escape_pattern(std::string_view literal) {
   std::string out;
   for (const char c : literal) {
-    const bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || static_cast<signed char>(c) < 0;
+    const bool plain =
+        (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || static_cast<signed char>(c) < 0;
     if (!plain) out += '\\';
     out += c;
   }

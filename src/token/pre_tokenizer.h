@@ -1,8 +1,9 @@
-// Cuts a text into the words inside which merging takes place, by the regular expressions that the tokenizer's file names.
+// Cuts a text into the words inside which merging takes place, by the regular expressions that the tokenizer's file
+// names.
 //
 // Ownership: holds the compiled expressions. Threads: split may be called from any thread. Offsets are bytes.
-// Failure: a pattern that does not compile gives an Error; a match that runs into a limit ends the cutting there (the rest is
-// one piece), so that encoding always ends.
+// Failure: a pattern that does not compile gives an Error; a match that runs into a limit ends the cutting there (the
+// rest is one piece), so that encoding always ends.
 #pragma once
 
 #include <memory>

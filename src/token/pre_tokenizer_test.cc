@@ -16,7 +16,8 @@ Pieces cut(std::string_view text, const std::vector<PreTokenizer::Step>& steps) 
 }
 
 TEST(PreTokenizer, CutsAsGpt2) {
-  EXPECT_EQ(cut("Hello world, it's 2023!!  x", {{kGpt2Pattern}}), (Pieces{"Hello", " world", ",", " it", "'s", " 2023", "!!", " ", " x"}));
+  EXPECT_EQ(cut("Hello world, it's 2023!!  x", {{kGpt2Pattern}}),
+            (Pieces{"Hello", " world", ",", " it", "'s", " 2023", "!!", " ", " x"}));
   EXPECT_EQ(cut("a\n\n b", {{kGpt2Pattern}}), (Pieces{"a", "\n\n", " b"}));
   EXPECT_TRUE(cut("", {{kGpt2Pattern}}).empty());
 }
@@ -30,9 +31,19 @@ TEST(PreTokenizer, EachStepCutsThePiecesBefore) {
 
 // BPE-05: blanks are Unicode's White_Space, so U+2029 is one and U+180E is not.
 TEST(PreTokenizer, KnowsRareBlanks) {
-  EXPECT_EQ(cut("a\xE2\x80\xA9" "b", {{R"(\s)"}}), (Pieces{"a", "\xE2\x80\xA9", "b"}));
-  EXPECT_EQ(cut("a\xC2\x85" "b", {{R"([\s])"}}), (Pieces{"a", "\xC2\x85", "b"}));
-  EXPECT_EQ(cut("a\xE1\xA0\x8E" "b", {{R"(\s)"}}), (Pieces{"a\xE1\xA0\x8E" "b"}));
+  EXPECT_EQ(cut("a\xE2\x80\xA9"
+                "b",
+                {{R"(\s)"}}),
+            (Pieces{"a", "\xE2\x80\xA9", "b"}));
+  EXPECT_EQ(cut("a\xC2\x85"
+                "b",
+                {{R"([\s])"}}),
+            (Pieces{"a", "\xC2\x85", "b"}));
+  EXPECT_EQ(cut("a\xE1\xA0\x8E"
+                "b",
+                {{R"(\s)"}}),
+            (Pieces{"a\xE1\xA0\x8E"
+                    "b"}));
   EXPECT_EQ(cut("a\xE1\xA0\x8E b", {{R"([\S]+)"}}), (Pieces{"a\xE1\xA0\x8E", " ", "b"}));
 }
 
@@ -40,12 +51,14 @@ TEST(PreTokenizer, EmptyMatchesCutNothing) { EXPECT_EQ(cut("a\xC3\xA9", {{"x*"}}
 
 // Nested repetition would take exponential time; the limit ends it and the rest is one piece.
 TEST(PreTokenizer, HopelessPatternsEnd) {
-  const std::string text = std::string(60, 'a') + "!";
+  std::string text(60, 'a');
+  text.push_back('!');
   EXPECT_EQ(cut(text, {{"(a+)+$"}}).size(), 1u);
 }
 
 TEST(PreTokenizer, LongRunsOfBlanksAreCut) {
-  const std::string text = std::string(300'000, ' ') + "x";
+  std::string text(300'000, ' ');
+  text.push_back('x');
   const Pieces pieces = cut(text, {{kGpt2Pattern}});
   ASSERT_EQ(pieces.size(), 2u);
   EXPECT_EQ(pieces[1], " x");

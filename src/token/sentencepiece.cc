@@ -1,5 +1,5 @@
-// tokenizer.model: the protocol buffer ModelProto of SentencePiece. In its wire format a field is a varint (number << 3 | type)
-// and a value: type 0 a varint, 1 eight bytes, 2 a varint length and bytes, 5 four bytes. Used here:
+// tokenizer.model: the protocol buffer ModelProto of SentencePiece. In its wire format a field is a varint (number << 3
+// | type) and a value: type 0 a varint, 1 eight bytes, 2 a varint length and bytes, 5 four bytes. Used here:
 //   1 pieces   {1 text, 2 score (float), 3 kind}
 //   2 trainer  {3 model type: 1 unigram, 2 BPE; 35 byte fallback; 40 unknown id; 41 begin id; 42 end id}
 //   3 normaliser {2 character map, 3 add a blank before the text, 4 remove extra blanks}
@@ -15,9 +15,9 @@ namespace {
 
 struct Field {
   std::uint32_t number = 0;
-  std::uint64_t value = 0;      ///< of a varint
-  float real = 0;               ///< of four bytes
-  std::string_view bytes;       ///< of a length-delimited value
+  std::uint64_t value = 0;  ///< of a varint
+  float real = 0;           ///< of four bytes
+  std::string_view bytes;   ///< of a length-delimited value
 };
 
 class FieldReader {
@@ -31,14 +31,18 @@ class FieldReader {
     Field field;
     field.number = static_cast<std::uint32_t>(*tag >> 3);
     switch (*tag & 7) {
-      case 0: return with(field, field.value, varint());
-      case 1: return with(field, field.value, reader_.number<std::uint64_t>());
+      case 0:
+        return with(field, field.value, varint());
+      case 1:
+        return with(field, field.value, reader_.number<std::uint64_t>());
       case 2: {
         const auto length = varint();
         return length ? with(field, field.bytes, reader_.text(*length)) : std::nullopt;
       }
-      case 5: return with(field, field.real, reader_.number<float>());
-      default: return std::nullopt;
+      case 5:
+        return with(field, field.real, reader_.number<float>());
+      default:
+        return std::nullopt;
     }
   }
 
@@ -136,7 +140,8 @@ Status check_supported(const std::string& path, const Model& model) {
   if (!model.character_map.empty())
     return usage_error(fmt::format("{}: the model's own character map is not supported; {}", path, advice));
   if (model.remove_extra_blanks)
-    return usage_error(fmt::format("{}: removing extra blanks (remove_extra_whitespaces) is not supported; {}", path, advice));
+    return usage_error(
+        fmt::format("{}: removing extra blanks (remove_extra_whitespaces) is not supported; {}", path, advice));
   return {};
 }
 
@@ -164,14 +169,16 @@ void merges_from_scores(std::span<const double> scores, BpeSpec& spec) {
     const auto id = static_cast<TokenId>(i);
     const std::string_view piece = vocabulary.piece(id);
     if (!is_text(id) || vocabulary.find(piece) != id) continue;
-    const auto rank = static_cast<std::uint32_t>(std::ranges::lower_bound(order, scores[i], std::greater<>()) - order.begin());
+    const auto rank =
+        static_cast<std::uint32_t>(std::ranges::lower_bound(order, scores[i], std::greater<>()) - order.begin());
     for (std::size_t at = piece.empty() ? 0 : char_length(piece, 0); at < piece.size(); at += char_length(piece, at)) {
       const Symbol left = symbol_of(piece.substr(0, at)), right = symbol_of(piece.substr(at));
       if (left >= 0 && right >= 0) spec.merges.push_back({left, right, id, rank});
     }
   }
   spec.extra_symbols.resize(extras.size());
-  for (const auto& [text, symbol] : extras) spec.extra_symbols[static_cast<std::size_t>(symbol) - vocabulary.size()] = text;
+  for (const auto& [text, symbol] : extras)
+    spec.extra_symbols[static_cast<std::size_t>(symbol) - vocabulary.size()] = text;
 }
 
 void add_sentencepiece_blanks(bool add_prefix, BpeSpec& spec) {
@@ -195,9 +202,10 @@ Result<BpeSpec> spec_from_sentencepiece(const std::filesystem::path& path) {
   TS_TRY(const modelfile::MappedFile file, modelfile::MappedFile::open(path));
   Model model;
   if (!read_model(file.text(), model))
-    return usage_error(fmt::format("{}: expected a tokenizer.json, a SentencePiece model or a GGUF file; the file begins with {} and is "
-                                   "none of them, or is truncated or damaged: fetch it again",
-                                   path.string(), modelfile::describe_start(file.bytes())));
+    return usage_error(fmt::format(
+        "{}: expected a tokenizer.json, a SentencePiece model or a GGUF file; the file begins with {} and is "
+        "none of them, or is truncated or damaged: fetch it again",
+        path.string(), modelfile::describe_start(file.bytes())));
   TS_TRY_STATUS(check_supported(path.string(), model));
   std::vector<std::string> texts;
   std::vector<double> scores;
@@ -219,7 +227,8 @@ Result<BpeSpec> spec_from_sentencepiece(const std::filesystem::path& path) {
   spec.bos = valid_id(spec, model.bos);
   if (valid_id(spec, model.eos) != kNoToken) spec.eos.push_back(model.eos);
   TS_TRY(const TokenizerConfig config, load_tokenizer_config(path.parent_path()));
-  // SentencePiece itself adds nothing; the tokenizers built on it begin a text with <s> unless their configuration says no.
+  // SentencePiece itself adds nothing; the tokenizers built on it begin a text with <s> unless their configuration says
+  // no.
   if (spec.bos != kNoToken && config.add_bos_token.value_or(true)) spec.before.push_back(spec.bos);
   spec.chat_template = config.chat_template;
   return spec;

@@ -48,8 +48,8 @@ std::size_t held_back(std::string_view text, const std::vector<std::string>& sto
 
 }  // namespace
 
-StreamDecoder::StreamDecoder(TokenizerPtr tokenizer, std::vector<std::string> stop, bool include_stop, bool skip_special,
-                             bool continues_prompt)
+StreamDecoder::StreamDecoder(TokenizerPtr tokenizer, std::vector<std::string> stop, bool include_stop,
+                             bool skip_special, bool continues_prompt)
     : tokenizer_(std::move(tokenizer)),
       stop_(std::move(stop)),
       include_stop_(include_stop),

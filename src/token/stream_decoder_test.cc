@@ -10,7 +10,8 @@ namespace {
 /// A vocabulary of whatever bytes a test wants.
 class FixedTokenizer final : public Tokenizer {
  public:
-  explicit FixedTokenizer(std::vector<std::string> pieces, bool strips = false) : pieces_(std::move(pieces)), strips_(strips) {}
+  explicit FixedTokenizer(std::vector<std::string> pieces, bool strips = false)
+      : pieces_(std::move(pieces)), strips_(strips) {}
   std::vector<TokenId> encode(std::string_view, const EncodeOptions&) const override { return {}; }
   std::string token_bytes(TokenId id, bool) const override { return pieces_[static_cast<std::size_t>(id)]; }
   std::string decode(std::span<const TokenId> ids, bool) const override {
@@ -144,7 +145,9 @@ TEST(StreamDecoder, RandomCutsGiveTheWholeText) {
       at += length;
     }
     EXPECT_EQ(stream(tokens).text(), to_valid_utf8(bytes));
-    const std::vector<std::string> stops = {"aba", "bab\xC3\xA9", "\xE6\xAD\xA3" "a"};
+    const std::vector<std::string> stops = {"aba", "bab\xC3\xA9",
+                                            "\xE6\xAD\xA3"
+                                            "a"};
     EXPECT_EQ(stream(tokens, stops).text(), cut_at_stop(to_valid_utf8(bytes), stops));
   }
 }

@@ -24,12 +24,13 @@ inline std::string json_text(std::string_view text) {
 
 using MergeList = std::vector<std::pair<std::string, std::string>>;
 
-/// A byte-level tokenizer.json: the 256 bytes, the results of `merges`, and "<|end|>" as special token. Texts are raw bytes.
+/// A byte-level tokenizer.json: the 256 bytes, the results of `merges`, and "<|end|>" as special token. Texts are raw
+/// bytes.
 struct ByteLevelJson {
   MergeList merges = {{"l", "o"}, {"lo", "w"}, {" ", "low"}, {"e", "r"}};
-  std::vector<std::string> words;     ///< tokens that no merge makes
+  std::vector<std::string> words;  ///< tokens that no merge makes
   bool merges_as_lists = false;
-  std::string model_options;          ///< e.g. R"("ignore_merges":true,)"
+  std::string model_options;  ///< e.g. R"("ignore_merges":true,)"
   std::string normalizer = "null";
   std::string pre_tokenizer = R"({"type":"ByteLevel","add_prefix_space":false,"use_regex":true})";
   std::string post_processor = "null";
@@ -44,10 +45,12 @@ struct ByteLevelJson {
       vocabulary += (id > 0 ? "," : "") + json_text(token::bytes_to_alphabet(tokens[id])) + ":" + std::to_string(id);
     for (const auto& [left, right] : merges) {
       const std::string a = token::bytes_to_alphabet(left), b = token::bytes_to_alphabet(right);
-      list += (list.empty() ? "" : ",") + (merges_as_lists ? "[" + json_text(a) + "," + json_text(b) + "]" : json_text(a + " " + b));
+      list += (list.empty() ? "" : ",") +
+              (merges_as_lists ? "[" + json_text(a) + "," + json_text(b) + "]" : json_text(a + " " + b));
     }
-    return R"({"added_tokens":[{"id":)" + std::to_string(tokens.size()) + R"(,"content":"<|end|>","special":true}],"normalizer":)" +
-           normalizer + R"(,"pre_tokenizer":)" + pre_tokenizer + R"(,"post_processor":)" + post_processor +
+    return R"({"added_tokens":[{"id":)" + std::to_string(tokens.size()) +
+           R"(,"content":"<|end|>","special":true}],"normalizer":)" + normalizer + R"(,"pre_tokenizer":)" +
+           pre_tokenizer + R"(,"post_processor":)" + post_processor +
            R"(,"decoder":{"type":"ByteLevel"},"model":{"type":"BPE",)" + model_options + R"("vocab":{)" + vocabulary +
            R"(},"merges":[)" + list + "]}}";
   }
@@ -63,7 +66,8 @@ struct ScoredPiece {
 inline std::vector<ScoredPiece> scored_pieces(const std::vector<std::string>& words) {
   std::vector<ScoredPiece> pieces = {{"<unk>", 0, 2}, {"<s>", 0, 3}, {"</s>", 0, 3}};
   constexpr std::string_view digits = "0123456789ABCDEF";
-  for (unsigned byte = 0; byte < 256; ++byte) pieces.push_back({std::string("<0x") + digits[byte / 16] + digits[byte % 16] + ">", 0, 6});
+  for (unsigned byte = 0; byte < 256; ++byte)
+    pieces.push_back({std::string("<0x") + digits[byte / 16] + digits[byte % 16] + ">", 0, 6});
   float score = 0;
   for (const std::string& word : words) pieces.push_back({word, score -= 1, 1});
   return pieces;
@@ -79,10 +83,13 @@ inline std::string message_field(std::uint32_t number, std::string_view bytes) {
   return varint(number << 3 | 2) + varint(bytes.size()) + std::string(bytes);
 }
 
-inline std::string number_field(std::uint32_t number, std::uint64_t value) { return varint(number << 3) + varint(value); }
+inline std::string number_field(std::uint32_t number, std::uint64_t value) {
+  return varint(number << 3) + varint(value);
+}
 
 /// A SentencePiece model; `model_type` 2 is BPE.
-inline std::string sentencepiece_bytes(const std::vector<ScoredPiece>& pieces, std::uint64_t model_type = 2, bool remove_extra_blanks = false) {
+inline std::string sentencepiece_bytes(const std::vector<ScoredPiece>& pieces, std::uint64_t model_type = 2,
+                                       bool remove_extra_blanks = false) {
   std::string out;
   for (const ScoredPiece& piece : pieces) {
     std::string message = message_field(1, piece.text) + varint(2 << 3 | 5) + raw(piece.score);
@@ -90,7 +97,8 @@ inline std::string sentencepiece_bytes(const std::vector<ScoredPiece>& pieces, s
     out += message_field(1, message);
   }
   out += message_field(2, number_field(3, model_type) + number_field(35, 1) + number_field(43, ~0ull));
-  return out + message_field(3, message_field(1, "identity") + number_field(3, 1) + number_field(4, remove_extra_blanks ? 1 : 0));
+  return out + message_field(
+                   3, message_field(1, "identity") + number_field(3, 1) + number_field(4, remove_extra_blanks ? 1 : 0));
 }
 
 inline GgufWriter sentencepiece_gguf(const std::vector<ScoredPiece>& pieces) {
@@ -103,7 +111,9 @@ inline GgufWriter sentencepiece_gguf(const std::vector<ScoredPiece>& pieces) {
     kinds.push_back(static_cast<std::int32_t>(piece.kind));
   }
   GgufWriter writer;
-  writer.pair_text("general.architecture", "llama").pair_text("tokenizer.ggml.model", "llama").pair_texts("tokenizer.ggml.tokens", texts);
+  writer.pair_text("general.architecture", "llama")
+      .pair_text("tokenizer.ggml.model", "llama")
+      .pair_texts("tokenizer.ggml.tokens", texts);
   writer.pair_numbers("tokenizer.ggml.scores", 6, scores).pair_numbers("tokenizer.ggml.token_type", 5, kinds);
   return writer.pair_u32("tokenizer.ggml.bos_token_id", 1).pair_u32("tokenizer.ggml.eos_token_id", 2);
 }

@@ -1,5 +1,5 @@
-// tokenizer.json of Hugging Face's tokenizers library: added tokens, a normaliser, a pre-tokeniser, a BPE model, a post-processor
-// and a decoder, each an object with a "type". What is not supported is refused by its name.
+// tokenizer.json of Hugging Face's tokenizers library: added tokens, a normaliser, a pre-tokeniser, a BPE model, a
+// post-processor and a decoder, each an object with a "type". What is not supported is refused by its name.
 #include <fmt/format.h>
 #include <simdjson.h>
 
@@ -50,10 +50,11 @@ class TokenizerJson {
     object root;
     const auto error = parser.parse(file.text().data(), file.text().size()).get(root);
     if (error != simdjson::SUCCESS)
-      return wrong(fmt::format("expected a JSON object, found {} ({}); fetch it again", modelfile::describe_start(file.bytes()),
-                               simdjson::error_message(error)));
+      return wrong(fmt::format("expected a JSON object, found {} ({}); fetch it again",
+                               modelfile::describe_start(file.bytes()), simdjson::error_message(error)));
     const auto model = object_of(root, "model");
-    if (!model) return wrong("there is no \"model\" in it: is it a tokenizer.json? A tokenizer_config.json alone is not enough");
+    if (!model)
+      return wrong("there is no \"model\" in it: is it a tokenizer.json? A tokenizer_config.json alone is not enough");
     TS_TRY_STATUS(check_model(*model));
     find_byte_level(root);
     TS_TRY_STATUS(read_vocabulary(*model, root));
@@ -64,15 +65,19 @@ class TokenizerJson {
     if (const auto post = object_of(root, "post_processor")) TS_TRY_STATUS(read_post_processor(*post));
     if (const auto decoder = object_of(root, "decoder")) read_decoder(*decoder);
     TS_TRY_STATUS(read_specials());
-    spec_.name = fmt::format("{} ({})", spec_.byte_level ? "byte-level BPE" : "SentencePiece-style BPE", path_.filename().string());
+    spec_.name = fmt::format("{} ({})", spec_.byte_level ? "byte-level BPE" : "SentencePiece-style BPE",
+                             path_.filename().string());
     return std::move(spec_);
   }
 
  private:
-  std::unexpected<Error> wrong(std::string_view what) const { return usage_error(fmt::format("{}: {}", path_.string(), what)); }
+  std::unexpected<Error> wrong(std::string_view what) const {
+    return usage_error(fmt::format("{}: {}", path_.string(), what));
+  }
   std::unexpected<Error> unsupported(std::string_view part, std::string_view type) const {
-    return wrong(fmt::format("the {} {} is not supported; use a model whose tokenizer is byte-level or SentencePiece-style BPE", part,
-                             modelfile::in_quotes(type)));
+    return wrong(
+        fmt::format("the {} {} is not supported; use a model whose tokenizer is byte-level or SentencePiece-style BPE",
+                    part, modelfile::in_quotes(type)));
   }
 
   Status check_model(const object& model) {
@@ -83,7 +88,8 @@ class TokenizerJson {
     for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"})
       if (!text_of(model, key).empty()) return unsupported("model's option", key);
     double dropout = 0;
-    if (model.at_key("dropout").get(dropout) == simdjson::SUCCESS && dropout > 0) return unsupported("model's option", "dropout");
+    if (model.at_key("dropout").get(dropout) == simdjson::SUCCESS && dropout > 0)
+      return unsupported("model's option", "dropout");
     spec_.ignore_merges = flag_of(model, "ignore_merges");
     spec_.byte_fallback = flag_of(model, "byte_fallback");
     spec_.fuse_unknown = flag_of(model, "fuse_unk");
@@ -126,7 +132,8 @@ class TokenizerJson {
     };
     for (const auto& [token, value] : *vocabulary) {
       std::uint64_t id = 0;
-      if (value.get(id) != simdjson::SUCCESS || id >= most) return wrong(fmt::format("token {} has no usable number", modelfile::in_quotes(token)));
+      if (value.get(id) != simdjson::SUCCESS || id >= most)
+        return wrong(fmt::format("token {} has no usable number", modelfile::in_quotes(token)));
       if (id < taken.size() && taken[id]) return wrong(fmt::format("two tokens have the number {}", id));
       put(id, as_piece(token));
     }
@@ -149,8 +156,8 @@ class TokenizerJson {
     std::uint64_t id = 0;
     if (item.get(json) != simdjson::SUCCESS || json.at_key("id").get(id) != simdjson::SUCCESS || id >= most)
       return wrong("an added token has no usable number; fetch the file again");
-    AddedToken token{text_of(json, "content"), static_cast<TokenId>(id), flag_of(json, "special"), flag_of(json, "lstrip"),
-                     flag_of(json, "rstrip")};
+    AddedToken token{text_of(json, "content"), static_cast<TokenId>(id), flag_of(json, "special"),
+                     flag_of(json, "lstrip"), flag_of(json, "rstrip")};
     if (flag_of(json, "single_word")) return unsupported("added token's option", "single_word");
     return token;
   }
@@ -166,7 +173,8 @@ class TokenizerJson {
 
   Status read_merges(const object& model) {
     const auto merges = array_of(model, "merges");
-    if (!merges || merges->size() == 0) return wrong("the BPE model has no merges, so no text can be encoded; fetch the complete file");
+    if (!merges || merges->size() == 0)
+      return wrong("the BPE model has no merges, so no text can be encoded; fetch the complete file");
     std::uint32_t rank = 0;
     for (const element item : *merges) {
       const auto parts = merge_parts(item);
@@ -175,8 +183,8 @@ class TokenizerJson {
       const Vocabulary& vocabulary = spec_.vocabulary;
       const Merge merge{vocabulary.find(left), vocabulary.find(right), vocabulary.find(left + right), rank};
       if (merge.left == kNoToken || merge.right == kNoToken || merge.result == kNoToken)
-        return wrong(fmt::format("merge {} ({} and {}) does not join two tokens into a third; fetch the file again", rank,
-                                 modelfile::in_quotes(parts->first), modelfile::in_quotes(parts->second)));
+        return wrong(fmt::format("merge {} ({} and {}) does not join two tokens into a third; fetch the file again",
+                                 rank, modelfile::in_quotes(parts->first), modelfile::in_quotes(parts->second)));
       spec_.merges.push_back(merge);
       ++rank;
     }
@@ -193,7 +201,8 @@ class TokenizerJson {
     array list;
     std::pair<std::string_view, std::string_view> parts;
     if (item.get(list) != simdjson::SUCCESS || list.size() != 2) return std::nullopt;
-    if (list.at(0).get(parts.first) != simdjson::SUCCESS || list.at(1).get(parts.second) != simdjson::SUCCESS) return std::nullopt;
+    if (list.at(0).get(parts.first) != simdjson::SUCCESS || list.at(1).get(parts.second) != simdjson::SUCCESS)
+      return std::nullopt;
     return parts;
   }
 
@@ -218,7 +227,8 @@ class TokenizerJson {
   Status read_normalizer_step(const object& json) {
     using Kind = Normalizer::Kind;
     const std::string type = text_of(json, "type");
-    static const std::map<std::string, Kind, std::less<>> forms = {{"NFC", Kind::nfc}, {"NFD", Kind::nfd}, {"NFKC", Kind::nfkc}, {"NFKD", Kind::nfkd}};
+    static const std::map<std::string, Kind, std::less<>> forms = {
+        {"NFC", Kind::nfc}, {"NFD", Kind::nfd}, {"NFKC", Kind::nfkc}, {"NFKD", Kind::nfkd}};
     if (const auto form = forms.find(type); form != forms.end()) {
       spec_.normalizer.add({form->second, "", ""});
     } else if (type == "Prepend") {
@@ -262,7 +272,8 @@ class TokenizerJson {
     } else if (behavior == "Removed" && invert) {
       steps_.push_back({expression, PreTokenizer::Keep::matches});
     } else {
-      return unsupported("pre-tokeniser", fmt::format("Split with behavior {}{}", behavior, invert ? ", inverted" : ""));
+      return unsupported("pre-tokeniser",
+                         fmt::format("Split with behavior {}{}", behavior, invert ? ", inverted" : ""));
     }
     return {};
   }
@@ -279,7 +290,8 @@ class TokenizerJson {
   /// "\u2581" for each blank and, unless told otherwise, before the text; with `split` each begins a word.
   Status read_metaspace(const object& json) {
     const std::string mark = text_of(json, "replacement");
-    if (mark != kBlankMark || !steps_.empty()) return unsupported("pre-tokeniser", "Metaspace with another mark or after another cut");
+    if (mark != kBlankMark || !steps_.empty())
+      return unsupported("pre-tokeniser", "Metaspace with another mark or after another cut");
     std::string scheme = text_of(json, "prepend_scheme");
     if (scheme.empty()) scheme = flag_of(json, "add_prefix_space", true) ? "always" : "never";
     spec_.normalizer.add({Normalizer::Kind::replace, " ", mark});
@@ -292,7 +304,8 @@ class TokenizerJson {
 
   Status read_post_processor(const object& json) {
     const std::string type = text_of(json, "type");
-    if (type == "Sequence") return for_each_in(json, "processors", [&](const object& step) { return read_post_processor(step); });
+    if (type == "Sequence")
+      return for_each_in(json, "processors", [&](const object& step) { return read_post_processor(step); });
     if (type == "ByteLevel") return {};
     if (type != "TemplateProcessing") return unsupported("post-processor", type);
     const auto parts = array_of(json, "single");
@@ -343,7 +356,8 @@ class TokenizerJson {
     if (eos != kNoToken) spec_.eos.push_back(eos);
     if (!spec_.eos.empty()) return {};
     // Without a configuration: the names that end-of-text tokens go by.
-    for (const char* name : {"</s>", "<|endoftext|>", "<|im_end|>", "<|end_of_text|>", "<|eot_id|>", "<eos>", "<end_of_turn>"}) {
+    for (const char* name :
+         {"</s>", "<|endoftext|>", "<|im_end|>", "<|end_of_text|>", "<|eot_id|>", "<eos>", "<end_of_turn>"}) {
       const TokenId id = spec_.vocabulary.find(name);
       if (id != kNoToken && spec_.vocabulary.kind(id) == PieceKind::control) spec_.eos.push_back(id);
     }

@@ -1,6 +1,9 @@
 // Each file format with small vocabularies: right ids, refusals, and damaged files.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
+
 #include "base/rng.h"
 #include "support/shared_data.h"
 #include "token/merger.h"
@@ -22,7 +25,9 @@ std::filesystem::path folder() {
   return made;
 }
 
-Result<TokenizerPtr> load_bytes(std::string_view bytes, const std::string& name) { return load_tokenizer(write_file(folder() / name, bytes)); }
+Result<TokenizerPtr> load_bytes(std::string_view bytes, const std::string& name) {
+  return load_tokenizer(write_file(folder() / name, bytes));
+}
 
 TokenizerPtr json_tokenizer(const ByteLevelJson& json) {
   auto tokenizer = load_bytes(json.bytes(), "tokenizer.json");
@@ -39,18 +44,21 @@ std::string random_text(Rng& rng, int characters) {
   std::string text;
   for (int i = 0; i < characters; ++i) {
     const std::uint32_t plane = rng.next_u32() % 4;
-    std::uint32_t c = plane == 0 ? 0x20 + rng.next_u32() % 0x5F : plane == 1 ? rng.next_u32() % 0x800 : plane == 2 ? rng.next_u32() % 0x10000
-                                                                                                               : rng.next_u32() % 0x110000;
+    std::uint32_t c = plane == 0   ? 0x20 + rng.next_u32() % 0x5F
+                      : plane == 1 ? rng.next_u32() % 0x800
+                      : plane == 2 ? rng.next_u32() % 0x10000
+                                   : rng.next_u32() % 0x110000;
     if (c >= 0xD800 && c < 0xE000) c = 0x20;
     if (c < 0x80) {
       text += static_cast<char>(c);
     } else if (c < 0x800) {
       text += {static_cast<char>(0xC0 | c >> 6), static_cast<char>(0x80 | (c & 63))};
     } else if (c < 0x10000) {
-      text += {static_cast<char>(0xE0 | c >> 12), static_cast<char>(0x80 | (c >> 6 & 63)), static_cast<char>(0x80 | (c & 63))};
-    } else {
-      text += {static_cast<char>(0xF0 | c >> 18), static_cast<char>(0x80 | (c >> 12 & 63)), static_cast<char>(0x80 | (c >> 6 & 63)),
+      text += {static_cast<char>(0xE0 | c >> 12), static_cast<char>(0x80 | (c >> 6 & 63)),
                static_cast<char>(0x80 | (c & 63))};
+    } else {
+      text += {static_cast<char>(0xF0 | c >> 18), static_cast<char>(0x80 | (c >> 12 & 63)),
+               static_cast<char>(0x80 | (c >> 6 & 63)), static_cast<char>(0x80 | (c & 63))};
     }
   }
   return text;
@@ -88,18 +96,22 @@ TEST(ByteLevelBpe, IllFormedTextIsRepaired) {
 TEST(ByteLevelBpe, TakesWholeWordsIfMergesAreIgnored) {
   const std::string word = " Vi\xE1\xBB\x87t";
   EXPECT_EQ(json_tokenizer({.words = {word}})->encode(word, kPlain).size(), 7u);
-  EXPECT_EQ(json_tokenizer({.words = {word}, .model_options = R"("ignore_merges":true,)"})->encode(word, kPlain), (Ids{260}));
+  EXPECT_EQ(json_tokenizer({.words = {word}, .model_options = R"("ignore_merges":true,)"})->encode(word, kPlain),
+            (Ids{260}));
 }
 
 // BPE-02: the cut is the file's own; here digits stand in threes and nothing merges over their borders.
 TEST(ByteLevelBpe, CutsAsTheFileSays) {
   const testing::MergeList merges = {{"1", "2"}, {"12", "3"}, {"123", "4"}};
-  const std::string threes = R"({"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":"\\p{N}{1,3}"},"behavior":"Isolated"},)"
-                             R"({"type":"ByteLevel","add_prefix_space":false,"use_regex":false}]})";
+  const std::string threes =
+      R"({"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":"\\p{N}{1,3}"},"behavior":"Isolated"},)"
+      R"({"type":"ByteLevel","add_prefix_space":false,"use_regex":false}]})";
   EXPECT_EQ(json_tokenizer({.merges = merges})->encode("1234", kPlain), (Ids{258}));
   EXPECT_EQ(json_tokenizer({.merges = merges, .pre_tokenizer = threes})->encode("1234", kPlain), (Ids{257, '4'}));
-  const std::string digits = R"({"type":"Sequence","pretokenizers":[{"type":"Digits","individual_digits":true},{"type":"ByteLevel","add_prefix_space":false}]})";
-  EXPECT_EQ(json_tokenizer({.merges = merges, .pre_tokenizer = digits})->encode("1234", kPlain), (Ids{'1', '2', '3', '4'}));
+  const std::string digits =
+      R"({"type":"Sequence","pretokenizers":[{"type":"Digits","individual_digits":true},{"type":"ByteLevel","add_prefix_space":false}]})";
+  EXPECT_EQ(json_tokenizer({.merges = merges, .pre_tokenizer = digits})->encode("1234", kPlain),
+            (Ids{'1', '2', '3', '4'}));
 }
 
 TEST(ByteLevelBpe, PutsABlankBeforeTheTextIfTold) {
@@ -128,8 +140,9 @@ TEST(ByteLevelBpe, SpecialTokensAreFoundOnlyWhenAsked) {
 
 TEST(ByteLevelBpe, TheTemplatePutsTokensAround) {
   const auto tokenizer = json_tokenizer(
-      {.post_processor = R"({"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"<|end|>"}},{"Sequence":{"id":"A"}}],)"
-                         R"("special_tokens":{"<|end|>":{"id":"<|end|>","ids":[260]}}})"});
+      {.post_processor =
+           R"({"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"<|end|>"}},{"Sequence":{"id":"A"}}],)"
+           R"("special_tokens":{"<|end|>":{"id":"<|end|>","ids":[260]}}})"});
   EXPECT_EQ(tokenizer->encode("low", {}), (Ids{260, 257}));
   EXPECT_EQ(tokenizer->encode("low", kPlain), (Ids{257}));
   EXPECT_EQ(tokenizer->bos(), 260);
@@ -138,11 +151,28 @@ TEST(ByteLevelBpe, TheTemplatePutsTokensAround) {
 TEST(ByteLevelBpe, TokenizerConfigNamesEndAndTemplate) {
   const auto home = testing::temporary_folder();
   write_file(home / "tokenizer.json", ByteLevelJson{}.bytes());
-  write_file(home / "tokenizer_config.json", R"({"eos_token":{"content":"<|end|>"},"chat_template":"{{ '<|im_start|>' }}"})");
+  write_file(home / "tokenizer_config.json",
+             R"({"eos_token":{"content":"<|end|>"},"chat_template":"{{ '<|im_start|>' }}"})");
   const auto tokenizer = load_tokenizer(home);
   ASSERT_TRUE(tokenizer) << tokenizer.error().message;
   EXPECT_EQ((*tokenizer)->eos(), (Ids{260}));
   EXPECT_EQ((*tokenizer)->chat_template(), "{{ '<|im_start|>' }}");
+}
+
+TEST(ByteLevelBpe, ThreadsDoNotDisturbEachOther) {
+  const auto one = json_tokenizer({}), other = json_tokenizer({.merges = {{"o", "w"}, {"l", "ow"}}});
+  const Ids of_one = one->encode("low lower glow", kPlain), of_other = other->encode("low lower glow", kPlain);
+  std::atomic<int> wrong = 0;
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([&] {
+      for (int round = 0; round < 500; ++round)
+        wrong +=
+            (one->encode("low lower glow", kPlain) != of_one) + (other->encode("low lower glow", kPlain) != of_other);
+    });
+  threads.clear();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_NE(of_one, of_other);
 }
 
 TEST(TokenizerJson, RefusesByName) {
@@ -152,28 +182,44 @@ TEST(TokenizerJson, RefusesByName) {
   EXPECT_NE(json_error(R"({"model":{"type":"BPE","vocab":{}}})").find("no vocabulary"), std::string::npos);
   EXPECT_NE(json_error(R"({"model":{"type":"BPE","vocab":{"a":0}}})").find("no merges"), std::string::npos);
   EXPECT_NE(json_error(R"({"model":{"type":"BPE","vocab":{"a":0},"merges":[]}})").find("no merges"), std::string::npos);
-  EXPECT_NE(json_error(R"({"model":{"type":"BPE","vocab":{"a":0},"merges":["a b"]}})").find("does not join"), std::string::npos);
-  EXPECT_NE(json_error(R"({"model":{"type":"BPE","vocab":{"a":0},"merges":[["a"]]}})").find("two tokens"), std::string::npos);
-  EXPECT_NE(json_error(R"({"model":{"type":"BPE","vocab":{"a":2000000000},"merges":[]}})").find("no usable number"), std::string::npos);
-  EXPECT_NE(json_error(R"({"model":{"type":"BPE","vocab":{"a":0,"b":0},"merges":[]}})").find("two tokens have the number"), std::string::npos);
-  EXPECT_NE(json_error(ByteLevelJson{.normalizer = R"({"type":"Precompiled"})"}.bytes()).find("\"Precompiled\""), std::string::npos);
-  EXPECT_NE(json_error(ByteLevelJson{.pre_tokenizer = R"({"type":"BertPreTokenizer"})"}.bytes()).find("\"BertPreTokenizer\""), std::string::npos);
-  EXPECT_NE(json_error(ByteLevelJson{.post_processor = R"({"type":"BertProcessing"})"}.bytes()).find("\"BertProcessing\""), std::string::npos);
-  EXPECT_NE(json_error(ByteLevelJson{.pre_tokenizer = R"({"type":"Split","pattern":{"Regex":"(a"},"behavior":"Isolated"})"}.bytes()).find("does not compile"),
+  EXPECT_NE(json_error(R"({"model":{"type":"BPE","vocab":{"a":0},"merges":["a b"]}})").find("does not join"),
             std::string::npos);
+  EXPECT_NE(json_error(R"({"model":{"type":"BPE","vocab":{"a":0},"merges":[["a"]]}})").find("two tokens"),
+            std::string::npos);
+  EXPECT_NE(json_error(R"({"model":{"type":"BPE","vocab":{"a":2000000000},"merges":[]}})").find("no usable number"),
+            std::string::npos);
+  EXPECT_NE(
+      json_error(R"({"model":{"type":"BPE","vocab":{"a":0,"b":0},"merges":[]}})").find("two tokens have the number"),
+      std::string::npos);
+  EXPECT_NE(json_error(ByteLevelJson{.normalizer = R"({"type":"Precompiled"})"}.bytes()).find("\"Precompiled\""),
+            std::string::npos);
+  EXPECT_NE(
+      json_error(ByteLevelJson{.pre_tokenizer = R"({"type":"BertPreTokenizer"})"}.bytes()).find("\"BertPreTokenizer\""),
+      std::string::npos);
+  EXPECT_NE(
+      json_error(ByteLevelJson{.post_processor = R"({"type":"BertProcessing"})"}.bytes()).find("\"BertProcessing\""),
+      std::string::npos);
+  EXPECT_NE(
+      json_error(
+          ByteLevelJson{.pre_tokenizer = R"({"type":"Split","pattern":{"Regex":"(a"},"behavior":"Isolated"})"}.bytes())
+          .find("does not compile"),
+      std::string::npos);
   EXPECT_NE(load_tokenizer(folder() / "absent").error().message.find("no such file"), std::string::npos);
   EXPECT_NE(load_tokenizer(testing::temporary_folder()).error().message.find("found none"), std::string::npos);
 }
 
 TEST(TokenizerJson, DamagedFilesNeverCrash) {
   const std::string bytes = ByteLevelJson{}.bytes();
-  for (std::size_t length = 0; length < bytes.size(); length += 13) EXPECT_NE(json_error(bytes.substr(0, length)), "no error") << length;
+  for (std::size_t length = 0; length < bytes.size(); length += 13)
+    EXPECT_NE(json_error(bytes.substr(0, length)), "no error") << length;
   Rng rng(4, 0);
   for (int round = 0; round < 400; ++round) {
     std::string damaged = bytes;
     for (int flips = 0; flips < 2; ++flips)
-      damaged[static_cast<std::size_t>(rng.uniform_int(0, static_cast<std::int64_t>(bytes.size()) - 1))] = static_cast<char>(rng.uniform_int(0, 255));
-    if (const auto tokenizer = load_bytes(damaged, "tokenizer.json")) (void)(*tokenizer)->encode("low lower <|end|>", {});
+      damaged[static_cast<std::size_t>(rng.uniform_int(0, static_cast<std::int64_t>(bytes.size()) - 1))] =
+          static_cast<char>(rng.uniform_int(0, 255));
+    if (const auto tokenizer = load_bytes(damaged, "tokenizer.json"))
+      (void)(*tokenizer)->encode("low lower <|end|>", {});
   }
 }
 
@@ -182,22 +228,26 @@ std::string marked(std::string text) { return replace_all(text, "_", kBlankMark)
 
 std::vector<testing::ScoredPiece> small_pieces() {
   std::vector<std::string> words;
-  for (const char* word : {"_l", "ow", "_low", "er", "_", "l", "o", "w", "e", "r", "\xC3\xA9", "__"}) words.push_back(marked(word));
+  for (const char* word : {"_l", "ow", "_low", "er", "_", "l", "o", "w", "e", "r", "\xC3\xA9", "__"})
+    words.push_back(marked(word));
   return testing::scored_pieces(words);
 }
 
 std::string sentencepiece_json() {
   std::string vocabulary;
   const auto pieces = small_pieces();
-  for (std::size_t id = 0; id < pieces.size(); ++id) vocabulary += (id > 0 ? "," : "") + testing::json_text(pieces[id].text) + ":" + std::to_string(id);
+  for (std::size_t id = 0; id < pieces.size(); ++id)
+    vocabulary += (id > 0 ? "," : "") + testing::json_text(pieces[id].text) + ":" + std::to_string(id);
   const std::string merges = marked(R"("_ l","o w","_l ow","e r","_ _")");
   return R"({"added_tokens":[{"id":0,"content":"<unk>","special":true},{"id":1,"content":"<s>","special":true},{"id":2,"content":"</s>","special":true}],)"
-         R"("normalizer":{"type":"Sequence","normalizers":[{"type":"Prepend","prepend":")" + marked("_") +
-         R"("},{"type":"Replace","pattern":{"String":" "},"content":")" + marked("_") + R"("}]},"pre_tokenizer":null,)"
+         R"("normalizer":{"type":"Sequence","normalizers":[{"type":"Prepend","prepend":")" +
+         marked("_") + R"("},{"type":"Replace","pattern":{"String":" "},"content":")" + marked("_") +
+         R"("}]},"pre_tokenizer":null,)"
          R"("post_processor":{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"<s>"}},{"Sequence":{"id":"A"}}],)"
          R"("special_tokens":{"<s>":{"id":"<s>","ids":[1]}}},"decoder":{"type":"Sequence","decoders":[{"type":"ByteFallback"},)"
          R"({"type":"Strip","content":" ","start":1,"stop":0}]},"model":{"type":"BPE","unk_token":"<unk>","fuse_unk":true,"byte_fallback":true,)"
-         R"("vocab":{)" + vocabulary + R"(},"merges":[)" + merges + "]}}";
+         R"("vocab":{)" +
+         vocabulary + R"(},"merges":[)" + merges + "]}}";
 }
 
 TEST(SentencePieceBpe, ThreeFormatsGiveTheSameTokens) {
@@ -208,7 +258,8 @@ TEST(SentencePieceBpe, ThreeFormatsGiveTheSameTokens) {
   ASSERT_TRUE(gguf) << gguf.error().message;
   ASSERT_TRUE(json) << json.error().message;
   // 261 _low, 262 er; é has a piece; the byte pieces begin at 3.
-  EXPECT_EQ((*model)->encode("low lower \xC3\xA9\xE6\xAD\xA3", {}), (Ids{1, 261, 261, 262, 263, 269, 3 + 0xE6, 3 + 0xAD, 3 + 0xA3}));
+  EXPECT_EQ((*model)->encode("low lower \xC3\xA9\xE6\xAD\xA3", {}),
+            (Ids{1, 261, 261, 262, 263, 269, 3 + 0xE6, 3 + 0xAD, 3 + 0xA3}));
   Rng rng(5, 0);
   for (int round = 0; round < 300; ++round) {
     std::string text = random_text(rng, round % 20);
@@ -234,14 +285,21 @@ TEST(SentencePieceBpe, RemovesTheFirstBlankOnly) {
 
 // A pair can only be merged over a character that is no piece itself, as SentencePiece looks pairs up by their text.
 TEST(SentencePieceBpe, MergesOverCharactersThatAreNoPieces) {
-  const auto tokenizer = load_bytes(testing::sentencepiece_bytes(testing::scored_pieces({marked("_"), "qq"})), "tokenizer.model").value();
+  const auto tokenizer =
+      load_bytes(testing::sentencepiece_bytes(testing::scored_pieces({marked("_"), "qq"})), "tokenizer.model").value();
   EXPECT_EQ(tokenizer->encode("qqq", kPlain), (Ids{259, 260, 3 + 'q'}));
 }
 
 TEST(SentencePieceBpe, RefusesOtherModels) {
-  EXPECT_NE(load_bytes(testing::sentencepiece_bytes(small_pieces(), 1), "tokenizer.model").error().message.find("unigram"), std::string::npos);
-  EXPECT_NE(load_bytes(testing::sentencepiece_bytes(small_pieces(), 2, true), "tokenizer.model").error().message.find("extra blanks"), std::string::npos);
-  EXPECT_NE(load_bytes("hello, this is text", "tokenizer.model").error().message.find("\"hello, t\""), std::string::npos);
+  EXPECT_NE(
+      load_bytes(testing::sentencepiece_bytes(small_pieces(), 1), "tokenizer.model").error().message.find("unigram"),
+      std::string::npos);
+  EXPECT_NE(load_bytes(testing::sentencepiece_bytes(small_pieces(), 2, true), "tokenizer.model")
+                .error()
+                .message.find("extra blanks"),
+            std::string::npos);
+  EXPECT_NE(load_bytes("hello, this is text", "tokenizer.model").error().message.find("\"hello, t\""),
+            std::string::npos);
   EXPECT_NE(load_bytes("", "tokenizer.model").error().message.find("the file is empty"), std::string::npos);
 }
 
@@ -249,10 +307,13 @@ TEST(SentencePieceBpe, DamagedFilesNeverCrash) {
   const std::string bytes = testing::sentencepiece_bytes(small_pieces());
   Rng rng(6, 0);
   for (int round = 0; round < 1000; ++round) {
-    std::string damaged = bytes.substr(0, round % 2 == 0 ? bytes.size() : static_cast<std::size_t>(rng.uniform_int(0, 5000)) % bytes.size());
+    std::string damaged = bytes.substr(
+        0, round % 2 == 0 ? bytes.size() : static_cast<std::size_t>(rng.uniform_int(0, 5000)) % bytes.size());
     for (int flips = 0; flips < 2 && !damaged.empty(); ++flips)
-      damaged[static_cast<std::size_t>(rng.uniform_int(0, static_cast<std::int64_t>(damaged.size()) - 1))] = static_cast<char>(rng.uniform_int(0, 255));
-    if (const auto tokenizer = load_bytes(damaged, "tokenizer.model")) (void)(*tokenizer)->encode("low lower <s> \xC3\xA9", {});
+      damaged[static_cast<std::size_t>(rng.uniform_int(0, static_cast<std::int64_t>(damaged.size()) - 1))] =
+          static_cast<char>(rng.uniform_int(0, 255));
+    if (const auto tokenizer = load_bytes(damaged, "tokenizer.model"))
+      (void)(*tokenizer)->encode("low lower <s> \xC3\xA9", {});
   }
 }
 
@@ -273,18 +334,27 @@ TEST(GgufTokenizer, RefusesByName) {
   EXPECT_NE(gguf_error(none).find("no tokenizer"), std::string::npos);
   EXPECT_NE(gguf_error(gguf_with("bert")).find("found \"bert\""), std::string::npos);
   EXPECT_NE(gguf_error(gguf_with("gpt2")).find("has no merges"), std::string::npos);
-  EXPECT_NE(gguf_error(gguf_with("gpt2").pair_texts("tokenizer.ggml.merges", {"a c"})).find("does not join"), std::string::npos);
-  EXPECT_NE(gguf_error(gguf_with("gpt2").pair_texts("tokenizer.ggml.merges", {"a b"}).pair_text("tokenizer.ggml.pre", "marsian")).find("\"marsian\""),
+  EXPECT_NE(gguf_error(gguf_with("gpt2").pair_texts("tokenizer.ggml.merges", {"a c"})).find("does not join"),
             std::string::npos);
+  EXPECT_NE(
+      gguf_error(
+          gguf_with("gpt2").pair_texts("tokenizer.ggml.merges", {"a b"}).pair_text("tokenizer.ggml.pre", "marsian"))
+          .find("\"marsian\""),
+      std::string::npos);
   EXPECT_EQ(gguf_error(gguf_with("gpt2").pair_texts("tokenizer.ggml.merges", {"a b"})), "no error");
   EXPECT_NE(gguf_error(gguf_with("llama")).find("scores"), std::string::npos);
-  EXPECT_NE(gguf_error(gguf_with("llama").pair_numbers<float>("tokenizer.ggml.scores", 6, {1, 2})).find("scores"), std::string::npos);
-  EXPECT_NE(gguf_error(gguf_with("llama").pair_numbers<std::int32_t>("tokenizer.ggml.token_type", 5, {1, 1, 9})).find("unknown type 9"), std::string::npos);
+  EXPECT_NE(gguf_error(gguf_with("llama").pair_numbers<float>("tokenizer.ggml.scores", 6, {1, 2})).find("scores"),
+            std::string::npos);
+  EXPECT_NE(gguf_error(gguf_with("llama").pair_numbers<std::int32_t>("tokenizer.ggml.token_type", 5, {1, 1, 9}))
+                .find("unknown type 9"),
+            std::string::npos);
 }
 
 // LDR-03: the right number of scores, in a narrower type.
 TEST(GgufTokenizer, ChecksTheTypeOfScores) {
-  EXPECT_NE(gguf_error(gguf_with("llama").pair_numbers<std::uint8_t>("tokenizer.ggml.scores", 0, {1, 2, 3})).find("floating-point"), std::string::npos);
+  EXPECT_NE(gguf_error(gguf_with("llama").pair_numbers<std::uint8_t>("tokenizer.ggml.scores", 0, {1, 2, 3}))
+                .find("floating-point"),
+            std::string::npos);
 }
 
 TEST(Merger, ScanAndHeapAgree) {
@@ -292,7 +362,8 @@ TEST(Merger, ScanAndHeapAgree) {
   for (int round = 0; round < 200; ++round) {
     std::vector<Merge> merges;
     for (Symbol result = 4; result < 40; ++result)  // ranks tie now and then
-      merges.push_back({static_cast<Symbol>(rng.uniform_int(0, result - 1)), static_cast<Symbol>(rng.uniform_int(0, result - 1)), result,
+      merges.push_back({static_cast<Symbol>(rng.uniform_int(0, result - 1)),
+                        static_cast<Symbol>(rng.uniform_int(0, result - 1)), result,
                         static_cast<std::uint32_t>(rng.uniform_int(0, 25))});
     const Merger merger(merges);
     std::vector<Symbol> one;

@@ -15,7 +15,8 @@ inline constexpr std::string_view kBlankMark = "\xE2\x96\x81";
 /// What stands at the beginning of some bytes.
 struct Utf8Head {
   enum Kind { whole, unfinished, wrong } kind;
-  std::size_t length;  ///< bytes of the character; of `wrong`: bytes that become one U+FFFD; of `unfinished`: all that are there
+  std::size_t length;  ///< bytes of the character; of `wrong`: bytes that become one U+FFFD; of `unfinished`: all that
+                       ///< are there
 };
 /// Precondition: `bytes` is not empty.
 Utf8Head utf8_head(std::string_view bytes);

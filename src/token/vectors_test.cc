@@ -75,14 +75,17 @@ TEST(TokenizerVectors, LlamaSpmAndQwen2) {
   const auto qwen = testing::shared_file("data/tokenizers/qwen3_tokenizer.json");
   testing::CheckReport check{.id = "spine.tokenizer_vectors", .unit = "vectors", .op = ">=", .target = 94};
   if (!gguf || !json || !qwen) {
-    // The vocabularies lie beside the project and are no part of it; tokenizers_test.cc covers each format with small ones.
+    // The vocabularies lie beside the project and are no part of it; tokenizers_test.cc covers each format with small
+    // ones.
     check.skipped = "data/tokenizers is not there";
     testing::report_check(check);
     GTEST_SKIP() << check.skipped;
   }
-  // The SentencePiece vectors must come out of all three forms of the vocabulary; the least counts. The tokenizer.model is made
-  // from the GGUF's vocabulary, which is the same one: the copy among the reference data has lost its carriage returns.
-  const int spm = std::min({matching("llama-spm", *gguf), matching("llama-spm", *json), matching("llama-spm", as_sentencepiece(*gguf))});
+  // The SentencePiece vectors must come out of all three forms of the vocabulary; the least counts. The tokenizer.model
+  // is made from the GGUF's vocabulary, which is the same one: the copy among the reference data has lost its carriage
+  // returns.
+  const int spm = std::min(
+      {matching("llama-spm", *gguf), matching("llama-spm", *json), matching("llama-spm", as_sentencepiece(*gguf))});
   check.value = spm + matching("qwen2", *qwen);
   check.n = 94;
   check.pass = check.value >= check.target;
@@ -133,7 +136,8 @@ TEST(TokenizerVectors, Stories260KHasItsOwnTokenizer) {
   EXPECT_EQ((*tokenizer)->eos(), (std::vector<TokenId>{2}));
   const std::string start = "Once upon a time, there was a little girl named Lily.";
   const auto ids = (*tokenizer)->encode(start, {});
-  EXPECT_EQ(std::vector<TokenId>(ids.begin(), ids.begin() + 7), (std::vector<TokenId>{1, 403, 407, 261, 378, 432, 383}));
+  EXPECT_EQ(std::vector<TokenId>(ids.begin(), ids.begin() + 7),
+            (std::vector<TokenId>{1, 403, 407, 261, 378, 432, 383}));
   EXPECT_EQ((*tokenizer)->decode(ids), start);
 }
 

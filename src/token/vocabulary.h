@@ -20,7 +20,8 @@ class Vocabulary {
  public:
   Vocabulary() = default;
   /// The pieces as the merging sees them: raw bytes (byte-level), or text with U+2581 for blanks.
-  explicit Vocabulary(std::vector<std::string> pieces) : pieces_(std::move(pieces)), kinds_(pieces_.size(), PieceKind::normal) {
+  explicit Vocabulary(std::vector<std::string> pieces)
+      : pieces_(std::move(pieces)), kinds_(pieces_.size(), PieceKind::normal) {
     index_.reserve(pieces_.size());
     for (std::size_t id = 0; id < pieces_.size(); ++id)
       if (!pieces_[id].empty()) index_.emplace(pieces_[id], static_cast<TokenId>(id));

@@ -1,7 +1,7 @@
 // Words that were merged lately, and their tokens: most of a text is a few thousand words over and over.
 //
-// Ownership: one fixed table per thread, shared by all tokenizers (each knows its entries by an owner's number, never used
-// twice). Threads: each has its own. Nothing can fail; a word or a result that is too long is not kept.
+// Ownership: one fixed table per thread, shared by all tokenizers (each knows its entries by an owner's number, never
+// used twice). Threads: each has its own. Nothing can fail; a word or a result that is too long is not kept.
 #pragma once
 
 #include <span>

@@ -104,8 +104,7 @@ Status validate_size(double requests, double seconds) {
                     "the duration or --num-prompts",
                     requests, kMostRequests));
   if (seconds > kLongestSeconds)
-    return usage_error(fmt::format("the schedule would last {:.3g} s; raise --request-rate", seconds),
-                       "--request-rate");
+    return usage_error(fmt::format("the schedule would last {:.3g} s; raise the rate or --speedup", seconds));
   return {};
 }
 
@@ -165,7 +164,8 @@ Status ArrivalOptions::validate() const {
     case ArrivalKind::stages:
       return validate_stages(*this);
     case ArrivalKind::trace:
-      if (std::isfinite(speedup) && speedup > 0) return {};
+      if (std::isfinite(speedup) && speedup > 0)
+        return validate_size(0, trace.empty() ? 0 : to_seconds(trace.back()) / speedup);
       return usage_error(fmt::format("--speedup must be a number greater than 0, found {}", speedup), "--speedup");
     case ArrivalKind::burst:
       if (count) return validate_size(static_cast<double>(*count), 0);

@@ -51,7 +51,7 @@ TEST(Arrivals, RescalesByTheLastInstant) {
 }
 
 TEST(Arrivals, GoldenScheduleOfASeed) {  // changes of the drawing order must be seen
-  const std::vector<TimeNs> golden{0};
+  const std::vector<TimeNs> golden{4951892, 49790340, 96689226, 400000000};
   EXPECT_EQ(make_arrivals(gamma_by_count(10, 1, 4)), golden);
 }
 
@@ -161,7 +161,7 @@ TEST(Arrivals, WrongOptionsAreRefusedInOneLine) {
   for (const double burstiness : {0.0, -1.0, std::nan("")}) refused(gamma_by_count(5, burstiness, 10), "--burstiness");
   for (const double rate : {0.0, -2.0, std::nan("")}) refused(gamma_by_count(rate, 1, 10), "--request-rate");
   refused(gamma_by_count(kInfinity, 1, 10), "--request-rate");
-  refused(gamma_by_count(1e-9, 1, 10), "--request-rate");
+  refused(gamma_by_count(1e-9, 1, 10), "raise the rate");
   refused(gamma_by_duration(10, 1, 0), "--duration");
   refused(gamma_by_duration(1e9, 1, kSecond), "at most");
   ArrivalOptions options;
@@ -170,6 +170,9 @@ TEST(Arrivals, WrongOptionsAreRefusedInOneLine) {
   refused(options, "--stages");
   options.kind = ArrivalKind::trace;
   options.speedup = 0;
+  refused(options, "--speedup");
+  options.speedup = 1e-12;
+  options.trace = {0, kSecond};
   refused(options, "--speedup");
 }
 

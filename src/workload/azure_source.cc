@@ -10,8 +10,6 @@
 namespace tokenstone::workload {
 namespace {
 
-constexpr std::int64_t kLongestPrompt = 100'000'000;
-
 struct AzureRow {
   TimeNs time = 0;
   std::int64_t input = 0, output = 0;
@@ -25,7 +23,7 @@ std::expected<AzureRow, std::string> parse_row(std::string_view line, const Azur
   const auto time = parse_timestamp(fields[columns.time]);
   if (!time) return std::unexpected("not a time stamp");
   const auto input = parse_int(fields[columns.input]), output = parse_int(fields[columns.output]);
-  if (!input || !output || *input < 0 || *output < 0 || std::max(*input, *output) > kLongestPrompt)
+  if (!input || !output || *input < 0 || *output < 0 || std::max(*input, *output) > kLongestLength)
     return std::unexpected("not a token count");
   if (*input == 0) return std::unexpected("0 context tokens");
   if (*output == 0) return std::unexpected("0 generated tokens");

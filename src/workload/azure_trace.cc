@@ -33,8 +33,8 @@ bool take(std::string_view& text, char c) {
 }
 
 std::optional<TimeNs> take_date(std::string_view& text) {
-  const auto year = take_number(text, 4, 2200);
-  if (!year || !take(text, '-')) return std::nullopt;
+  const auto year = take_number(text, 4, 2200);  // ns since 1970 end in 2262
+  if (!year || *year < 1970 || !take(text, '-')) return std::nullopt;
   const auto month = take_number(text, 2, 12);
   if (!month || *month == 0 || !take(text, '-')) return std::nullopt;
   const auto day = take_number(text, 2, 31);

@@ -14,6 +14,9 @@
 
 namespace tokenstone::workload {
 
+/// A length above it is a slip, in a flag or in a file.
+inline constexpr std::int64_t kLongestLength = 10'000'000;
+
 struct Lengths {
   std::int64_t input = 0;
   std::int64_t output = 0;

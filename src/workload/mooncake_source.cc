@@ -26,7 +26,6 @@ constexpr std::int64_t kChunks[] = {512, 16, 32, 64, 128, 256, 1024};  // in the
 constexpr double kSecondsGap =
     20;  // a mean gap above it is taken for milliseconds: no service waits 20 s for each request
 constexpr double kLongestSpan = 1e9;  // seconds
-constexpr std::int64_t kLongestPrompt = 100'000'000;
 
 struct MooncakeRow {
   double time = 0;
@@ -74,7 +73,7 @@ std::optional<std::vector<std::uint64_t>> hashes_of(const Json& row, const std::
 }
 
 bool is_count(const std::optional<double>& value) {
-  return value && *value >= 1 && *value <= static_cast<double>(kLongestPrompt) && *value == std::floor(*value);
+  return value && *value >= 1 && *value <= static_cast<double>(kLongestLength) && *value == std::floor(*value);
 }
 
 ParsedRow parse_row(std::string_view line, std::uint32_t number, const WorkloadOptions& options) {

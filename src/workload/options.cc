@@ -10,8 +10,6 @@
 namespace tokenstone::workload {
 namespace {
 
-constexpr std::int64_t kLongestLength = 10'000'000;
-
 struct Name {
   std::string_view name;
   DatasetKind kind;
@@ -61,8 +59,8 @@ Status WorkloadOptions::validate() const {
   if (!workload.empty() && (!dataset_name.empty() || !dataset_path.empty()))
     return usage_error("--workload makes its own requests: give either --workload or --dataset-name and --dataset-path",
                        "--workload");
-  if (!(scale > 0) || scale > 1000)
-    return usage_error(fmt::format("--scale must be greater than 0 and at most 1000, found {}", scale), "--scale");
+  if (!(scale > 0) || scale > 100)
+    return usage_error(fmt::format("--scale must be greater than 0 and at most 100, found {}", scale), "--scale");
   if (num_prompts > UINT32_MAX / 2) return usage_error("--num-prompts is too large", "--num-prompts");
   TS_TRY_STATUS(check_length(random_input_len, random_prefix_len > 0 ? 0 : 1, "--random-input-len"));
   TS_TRY_STATUS(check_length(random_output_len, 1, "--random-output-len"));

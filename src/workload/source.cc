@@ -12,6 +12,10 @@ std::string seed_tag(std::uint64_t seed) {
   return fmt::format("{:08x}", static_cast<std::uint32_t>(seed ^ (seed >> 32)));
 }
 
+std::int32_t output_cap(const record::RequestSpec& spec) {
+  return static_cast<std::int32_t>(std::min<std::int64_t>(spec.output_len, INT32_MAX));
+}
+
 Result<DatasetKind> kind_of(const WorkloadOptions& options) {
   if (!options.dataset_name.empty()) return parse_dataset_name(options.dataset_name);
   if (!options.dataset_path.empty()) return detect_dataset(options.dataset_path);
@@ -64,8 +68,16 @@ record::RequestSpec RequestSource::at(std::uint32_t index) const {
   spec.index = index;
   spec.request_id = request_id(seeds_.run, index);
   fill(spec, row_of(index));
-  spec.sampling.max_tokens = static_cast<std::int32_t>(spec.output_len);
+  spec.sampling.max_tokens = output_cap(spec);
   spec.sampling.seed = Rng(seeds_.sampling, stream_of(streams::sampling, index)).next_u64();
+  return spec;
+}
+
+record::RequestSpec RequestSource::outline(std::uint32_t index) const {
+  record::RequestSpec spec;
+  spec.index = index;
+  spec.request_id = request_id(seeds_.run, index);
+  fill_lengths(spec, row_of(index));
   return spec;
 }
 
@@ -79,7 +91,7 @@ record::RequestSpec RequestSource::warmup(std::uint32_t index) const {
   content_->fill(spec, std::move(symbols), rng);
   spec.request_id = fmt::format("warmup-{}-{}", seed_tag(seeds_.run), index);
   spec.session.clear();
-  spec.sampling.max_tokens = static_cast<std::int32_t>(spec.output_len);
+  spec.sampling.max_tokens = output_cap(spec);
   spec.sampling.seed = rng.next_u64();
   return spec;
 }

@@ -34,6 +34,8 @@ class RequestSource {
 
   /// Request number `index`, `intended` not set.
   record::RequestSpec at(std::uint32_t index) const;
+  /// The same without its prompt, at little cost: for checks of lengths before the run. Lengths are the asked ones.
+  record::RequestSpec outline(std::uint32_t index) const;
   /// A request with the lengths of number `index` and text that no measured request has: a warm-up must not fill the
   /// prefix cache with what is measured afterwards.
   record::RequestSpec warmup(std::uint32_t index) const;

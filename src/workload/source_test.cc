@@ -201,6 +201,21 @@ TEST(Source, NamedWorkloadGivesItsClasses) {
   EXPECT_EQ(source->planned(), 40u);
 }
 
+TEST(Source, OutlineHasTheLengthsOfTheRequest) {
+  WorkloadOptions options;
+  options.workload = "mixed";
+  options.scale = 0.01;
+  const auto source = source_of(options, word_tokenizer());
+  for (std::uint32_t i = 0; i < 20; ++i) {
+    const auto outline = source->outline(i), whole = source->at(i);
+    EXPECT_EQ(outline.request_id, whole.request_id);
+    EXPECT_EQ(outline.class_name, whole.class_name);
+    EXPECT_EQ(outline.prompt_len, whole.prompt_len);
+    EXPECT_EQ(outline.output_len, whole.output_len);
+    EXPECT_TRUE(std::get<std::string>(outline.prompt).empty());
+  }
+}
+
 TEST(Source, ChatLawIsNamed) {
   WorkloadOptions options;
   options.dataset_name = "sharegpt";

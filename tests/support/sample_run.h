@@ -1,5 +1,5 @@
-// A fixed, synthetic run for the tests of judge, report and store: 1,200 planned requests at 12 req/s, three of which failed.
-// Every time follows from the request's number by integer arithmetic, so the run is the same on every machine.
+// A fixed, synthetic run for the tests of judge, report and store: 1,200 planned requests at 12 req/s, three of which
+// failed. Every time follows from the request's number by integer arithmetic, so the run is the same on every machine.
 #pragma once
 
 #include "record/run.h"
@@ -43,7 +43,8 @@ inline record::RequestRecord failed_request(std::uint32_t index, TimeNs sent, re
   r.planned_output_len = 20;
   r.error_class = error;
   r.http_status = status;
-  r.error = status > 0 ? "HTTP " + std::to_string(status) + ": overloaded, \"retry\"" : "connection reset by the server";
+  r.error =
+      status > 0 ? "HTTP " + std::to_string(status) + ": overloaded, \"retry\"" : "connection reset by the server";
   return r;
 }
 
@@ -117,7 +118,10 @@ inline record::RunResult sample_run() {
   run.audit.cpu_share = 0.14;
   run.audit.kernel_stamps = true;
   run.audit.stamp_uncertainty = 900;
-  run.phases = {{"connect", 3 * kMillisecond}, {"warm-up", 800 * kMillisecond}, {"measure", 100 * kSecond}, {"drain", kSecond / 2}};
+  run.phases = {{"connect", 3 * kMillisecond},
+                {"warm-up", 800 * kMillisecond},
+                {"measure", 100 * kSecond},
+                {"drain", kSecond / 2}};
   return run;
 }
 
