@@ -45,9 +45,9 @@ class EngineBench final : public BenchTarget {
 
  private:
   std::unique_ptr<engine::Engine> engine_;
-  std::unique_ptr<Loop> loop_;
-  std::unique_ptr<runtime::Target> target_;
-  engine::EngineThread thread_;  // goes first: it posts to the client's loop
+  std::unique_ptr<Loop> loop_;               // the thread posts to it until it has ended
+  engine::EngineThread thread_;
+  std::unique_ptr<runtime::Target> target_;  // goes first: it withdraws from the engine's loop
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 
 #include "support/shared_data.h"
@@ -19,7 +20,7 @@ TEST(Parity, EveryFlagOfVllmsIsSupportedAcceptedOrRefusedByName) {
 }
 
 TEST(Parity, ThePageSaysWhatTheFlagTablesSay) {
-  const std::string path = std::string(TOKENSTONE_SOURCE_DIR) + "/docs/vllm-parity.md";
+  const auto path = std::filesystem::path(TOKENSTONE_SOURCE_DIR) / "docs" / "vllm-parity.md";
   if (std::getenv("TOKENSTONE_UPDATE_GOLDEN") != nullptr) std::ofstream(path) << parity_page();
   EXPECT_EQ(tokenstone::testing::read_file(path), parity_page());
 }

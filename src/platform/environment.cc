@@ -40,7 +40,7 @@ std::string field_of(const std::string& path, std::string_view key, char separat
 
 std::string gpu() {
   const auto ran = run_command({"nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"}, 2 * kSecond);
-  if (!ran || ran->exit_code != 0 || trim(ran->out).empty()) return access("/usr/bin/nvidia-smi", X_OK) == 0 ? kUnknown : "none found";
+  if (!ran || ran->exit_code != 0 || trim(ran->out).empty()) return access("/usr/bin/nvidia-smi", X_OK) == 0 ? kUnknown : "none";
   std::string text(trim(ran->out));
   for (char& c : text)
     if (c == '\n') c = ';';
