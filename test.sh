@@ -35,7 +35,7 @@ for program in $(find "build/$preset/src" "build/$preset/tests" -type f -name '*
   started=$(date +%s)
   status=0
   "$program" --gtest_brief=1 --gtest_output="json:$work/$name.json" >"$work/$name.log" 2>&1 || status=$?
-  counts=$(sed -n 's/^  "\(tests\|failures\|disabled\|errors\)": \([0-9]*\),*$/\1=\2/p' "$work/$name.json" 2>/dev/null | tr '\n' ' ')
+  counts=$(sed -n 's/^  "\(tests\|failures\|disabled\|errors\)": \([0-9]*\),*$/\1=\2/p' "$work/$name.json" 2>/dev/null | tr '\n' ' ' || true)
   tests=$(sed -n 's/.*tests=\([0-9]*\).*/\1/p' <<<"$counts"); failures=$(sed -n 's/.*failures=\([0-9]*\).*/\1/p' <<<"$counts")
   skips=$(grep -c '"result": "SKIPPED"' "$work/$name.json" 2>/dev/null || true)
   tests=${tests:-0} failures=${failures:-0} skips=${skips:-0}

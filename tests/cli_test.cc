@@ -159,9 +159,9 @@ std::map<std::string, std::string> files_of(const fs::path& dir) {
 std::string without_date_and_environment(const std::string& text) {
   auto json = nlohmann::ordered_json::parse(text, nullptr, false);
   if (json.is_discarded()) return text;
-  for (auto* object : {&json, json.contains("plan") ? &json["plan"] : &json}) {
-    object->erase("date");
-    object->erase("environment");
+  for (const char* key : {"date", "environment"}) {
+    json.erase(key);
+    if (json.contains("plan")) json["plan"].erase(key);
   }
   return json.dump();
 }
@@ -209,7 +209,7 @@ TEST(VirtualTime, AReportFromTheRecordsIsTheSummaryOfTheRun) {
 TEST(VirtualTime, RepeatedRunsHaveSeedsOfTheirOwnAndASpread) {
   const auto ran = run_program(sim({"--request-rate", "3", "--num-runs", "3", "--no-run-dir"}));
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
-  EXPECT_NE(ran.out.find("cv"), std::string::npos) << ran.out;
+  EXPECT_NE(ran.out.find("CV %"), std::string::npos) << ran.out;
 }
 
 }  // namespace

@@ -49,6 +49,23 @@ class Runner::Impl {
   const ProgressCounters& progress() const { return progress_; }
 
  private:
+  // ---- callbacks of the loop, which may outlive the run ---------------------------------------------------------------------
+
+  template <class F>
+  std::move_only_function<void()> guarded(F fn) {
+    return [alive = std::weak_ptr<bool>(alive_), fn = std::move(fn)]() mutable {
+      if (!alive.expired()) fn();
+    };
+  }
+  template <class F>
+  TimerId at(TimeNs t, F fn) {
+    return loop_.at(t, guarded(std::move(fn)));
+  }
+  template <class F>
+  void post(F fn) {
+    loop_.post(guarded(std::move(fn)));
+  }
+
   /// One request on its way: observes the target, fills the record.
   struct Slot final : runtime::RequestSink {
     Impl* owner = nullptr;
@@ -122,7 +139,7 @@ class Runner::Impl {
     if (warm_specs_.empty() || stop_warmup_) return;
     progress_.phase = ProgressCounters::warmup;
     const TimeNs started = loop_.now();
-    loop_.post([this] { send_warmups(); });
+    post([this] { send_warmups(); });
     loop_.run();
     outcome_.phases.emplace_back("warm-up", loop_.now() - started);
   }
@@ -141,7 +158,7 @@ class Runner::Impl {
   void on_warmup_end(const runtime::Outcome& outcome) {
     --warm_in_flight_;
     if (outcome.error_class != record::ErrorClass::none && ++outcome_.warmups_failed == 1) outcome_.warmup_error = outcome.error;
-    loop_.post([this] { send_warmups(); });
+    post([this] { send_warmups(); });
   }
 
   // ---- measurement ----------------------------------------------------------------------------------------------------------
@@ -159,11 +176,11 @@ class Runner::Impl {
     const double cpu_before = platform::thread_cpu_seconds();
     const TimeNs wall_before = loop_.now();
     if (auto* real = dynamic_cast<platform::RealLoop*>(&loop_)) real->reset_health();
-    loop_.at(t0_, [this] { poll(); });
+    at(t0_, [this] { poll(); });
     if (options_.pacer.stop_at != kNever) {
-      loop_.at(t0_ + options_.pacer.stop_at, [this] { begin_drain(); });
+      at(t0_ + options_.pacer.stop_at, [this] { begin_drain(); });
     }
-    if (!virtual_) loop_.at(t0_ + kFlushInterval, [this] { flush_regularly(); });
+    if (!virtual_) at(t0_ + kFlushInterval, [this] { flush_regularly(); });
     loop_.run();
     flush();
     finish_audit(cpu_before, wall_before);
@@ -188,7 +205,7 @@ class Runner::Impl {
     if (armed_ != kNever) loop_.cancel(timer_);
     armed_ = next;
     if (next == kNever) return;
-    timer_ = loop_.at(t0_ + next, [this] {
+    timer_ = at(t0_ + next, [this] {
       armed_ = kNever;
       poll();
     });
@@ -226,7 +243,7 @@ class Runner::Impl {
     } else {
       settle(slot, -1);
     }
-    loop_.post([this] { poll(); });
+    post([this] { poll(); });
   }
 
   void take_outcome(Slot& slot, const runtime::Outcome& outcome) {
@@ -316,7 +333,7 @@ class Runner::Impl {
     if (progress_.phase.load() == ProgressCounters::measure) progress_.phase = ProgressCounters::drain;
     poll();
     if (options_.drain_limit == kNever) return;
-    loop_.at(loop_.now() + options_.drain_limit, [this] { cancel_open(record::ErrorClass::cancelled); });
+    at(loop_.now() + options_.drain_limit, [this] { cancel_open(record::ErrorClass::cancelled); });
   }
 
   void cancel_open(record::ErrorClass reason) {
@@ -343,7 +360,7 @@ class Runner::Impl {
 
   void flush_regularly() {
     flush();
-    loop_.at(loop_.now() + kFlushInterval, [this] { flush_regularly(); });
+    at(loop_.now() + kFlushInterval, [this] { flush_regularly(); });
   }
 
   void finish_audit(double cpu_before, TimeNs wall_before) {
@@ -379,6 +396,7 @@ class Runner::Impl {
     outcome_.requests = std::move(finished_);
   }
 
+  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   Loop& loop_;
   runtime::Target& target_;
   RunSink* sink_;
