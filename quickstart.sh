@@ -6,7 +6,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 
 requests=${TOKENSTONE_REQUESTS:-1200}
 model=${TOKENSTONE_MODEL:-tiny-15m}
-workload=(--workload mixed --scale 0.1 --ignore-eos --prompt-token-ids)
+workload=(--workload mixed --scale 0.1 --prompt-token-ids)
 
 say() { printf '\n== %s\n' "$*"; }
 

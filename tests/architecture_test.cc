@@ -16,8 +16,9 @@ namespace fs = std::filesystem;
 const fs::path kRoot = TOKENSTONE_SOURCE_DIR;
 
 /// Lowest first; the order is that of the table in docs/architecture.md.
-const std::vector<std::string> kRows = {"base",   "stats",   "http",   "modelfile", "sched",   "kernels", "platform", "token",  "record", "workload",
-                                        "runtime", "engine", "sim",    "loadgen",   "judge",   "report",  "store",    "server", "app"};
+const std::vector<std::string> kRows = {"base",  "stats",  "http",     "modelfile", "sched",  "kernels", "platform",
+                                        "token", "record", "workload", "runtime",   "engine", "sim",     "loadgen",
+                                        "judge", "report", "store",    "server",    "app"};
 
 std::size_t row_of(const std::string& module) {
   return static_cast<std::size_t>(std::find(kRows.begin(), kRows.end(), module) - kRows.begin());
@@ -66,7 +67,8 @@ TEST(Architecture, ThePageNamesEveryFolder) {
 
 TEST(Architecture, OneFileReadsClocks) {
   // STYLE: time is passed in; high_resolution_clock is the wall clock on libstdc++ and banned everywhere.
-  static const std::regex clocks(R"re(clock_gettime|gettimeofday|steady_clock::now|system_clock::now|high_resolution_clock)re");
+  static const std::regex clocks(
+      R"re(clock_gettime|gettimeofday|steady_clock::now|system_clock::now|high_resolution_clock)re");
   for (const auto& entry : fs::recursive_directory_iterator(kRoot / "src")) {
     const fs::path& file = entry.path();
     if (file.extension() != ".cc" && file.extension() != ".h") continue;

@@ -24,7 +24,9 @@ struct BadInput {
   std::string says;
 };
 
-std::size_t entries(const fs::path& dir) { return static_cast<std::size_t>(std::distance(fs::directory_iterator(dir), fs::directory_iterator{})); }
+std::size_t entries(const fs::path& dir) {
+  return static_cast<std::size_t>(std::distance(fs::directory_iterator(dir), fs::directory_iterator{}));
+}
 
 void expect_refused(const BadInput& bad) {
   const fs::path dir = temporary_folder();
@@ -106,7 +108,14 @@ TEST(CommandLine, TheHelpFitsAScreen) {
   const auto ran = run_program({"--help"});
   EXPECT_EQ(ran.exit_code, 0);
   EXPECT_LE(std::count(ran.out.begin(), ran.out.end(), '\n'), 24) << ran.out;
-  for (const auto& command : std::vector<std::vector<std::string>>{{"serve"}, {"bench", "serve"}, {"bench", "latency"}, {"bench", "throughput"}, {"report"}, {"tokenize"}, {"model"}, {"export"}}) {
+  for (const auto& command : std::vector<std::vector<std::string>>{{"serve"},
+                                                                   {"bench", "serve"},
+                                                                   {"bench", "latency"},
+                                                                   {"bench", "throughput"},
+                                                                   {"report"},
+                                                                   {"tokenize"},
+                                                                   {"model"},
+                                                                   {"export"}}) {
     std::vector<std::string> args = command;
     args.push_back("--help");
     const auto help = run_program(args);
@@ -134,7 +143,8 @@ TEST(CommandLine, AnObjectiveThatIsMissedIsExit2) {
 TEST(CommandLine, TheSummaryFitsEightyColumnsAndHasNoControlCodes) {
   const auto ran = run_program(sim({"--full"}));
   std::istringstream lines(ran.out);
-  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u + 8) << line;  // a middle dot takes two bytes
+  for (std::string line; std::getline(lines, line);)
+    EXPECT_LE(line.size(), 80u + 8) << line;  // a middle dot takes two bytes
   EXPECT_EQ(ran.out.find('\x1b'), std::string::npos);
 }
 
@@ -151,7 +161,8 @@ TEST(CommandLine, ADryRunSendsNothingAndShowsTheSchedule) {
 std::map<std::string, std::string> files_of(const fs::path& dir) {
   std::map<std::string, std::string> files;
   for (const auto& entry : fs::recursive_directory_iterator(dir))
-    if (entry.is_regular_file()) files[fs::relative(entry.path(), dir).string()] = tokenstone::testing::read_file(entry.path());
+    if (entry.is_regular_file())
+      files[fs::relative(entry.path(), dir).string()] = tokenstone::testing::read_file(entry.path());
   return files;
 }
 
@@ -172,8 +183,26 @@ TEST(VirtualTime, TenThousandRequestsGiveTheSameBytesTwice) {
   const std::size_t runs = 3;
   for (std::size_t run = 0; run < runs; ++run) {
     const fs::path dir = temporary_folder();
-    const auto ran = run_program({"bench", "serve", "--target", "sim:const", "--num-prompts", "10000", "--request-rate", "40", "--workload", "mixed", "--scale", "0.1",
-                                  "--sim-prefill-us-per-token", "5", "--sim-decode-us", "3000", "--seed", "7", "--run-dir", "run"},
+    const auto ran = run_program({"bench",
+                                  "serve",
+                                  "--target",
+                                  "sim:const",
+                                  "--num-prompts",
+                                  "10000",
+                                  "--request-rate",
+                                  "40",
+                                  "--workload",
+                                  "mixed",
+                                  "--scale",
+                                  "0.1",
+                                  "--sim-prefill-us-per-token",
+                                  "5",
+                                  "--sim-decode-us",
+                                  "3000",
+                                  "--seed",
+                                  "7",
+                                  "--run-dir",
+                                  "run"},
                                  dir.string());
     ASSERT_EQ(ran.exit_code, 0) << ran.out << ran.err;
     auto files = files_of(dir / "run");
@@ -181,12 +210,19 @@ TEST(VirtualTime, TenThousandRequestsGiveTheSameBytesTwice) {
     for (auto& [name, text] : files)
       if (name.ends_with(".json")) text = without_date_and_environment(text);
     files["stdout"] = ran.out;
-    if (run == 0) first = files;
-    else identical += files == first ? 1 : 0;
+    if (run == 0)
+      first = files;
+    else
+      identical += files == first ? 1 : 0;
     for (const auto& [name, text] : files) EXPECT_EQ(text == first[name], true) << name << " differs";
   }
-  tokenstone::testing::report_check({.id = "spine.virtual_identical", .value = static_cast<double>(identical), .n = 10000, .unit = "repeated runs", .op = ">=",
-                                     .target = 2, .pass = identical >= 2});
+  tokenstone::testing::report_check({.id = "spine.virtual_identical",
+                                     .value = static_cast<double>(identical),
+                                     .n = 10000,
+                                     .unit = "repeated runs",
+                                     .op = ">=",
+                                     .target = 2,
+                                     .pass = identical >= 2});
   EXPECT_EQ(identical, runs - 1);
 }
 
@@ -195,7 +231,8 @@ TEST(VirtualTime, AReplayRepeatsTheRun) {
   ASSERT_EQ(run_program(sim({"--request-rate", "3", "--seed", "5", "--run-dir", "a"}), dir.string()).exit_code, 0);
   const auto again = run_program({"bench", "serve", "--replay", "a", "--run-dir", "b"}, dir.string());
   ASSERT_EQ(again.exit_code, 0) << again.err;
-  EXPECT_EQ(tokenstone::testing::read_file(dir / "a" / "requests.csv"), tokenstone::testing::read_file(dir / "b" / "requests.csv"));
+  EXPECT_EQ(tokenstone::testing::read_file(dir / "a" / "requests.csv"),
+            tokenstone::testing::read_file(dir / "b" / "requests.csv"));
 }
 
 TEST(VirtualTime, AReportFromTheRecordsIsTheSummaryOfTheRun) {

@@ -21,8 +21,10 @@ std::vector<std::string> readme_commands() {
   std::vector<std::string> commands;
   bool inside = false;
   for (std::string line; std::getline(page, line);) {
-    if (line.starts_with("```")) inside = line == "```sh";
-    else if (inside && !line.empty() && !line.starts_with("./test.sh")) commands.push_back(line);
+    if (line.starts_with("```"))
+      inside = line == "```sh";
+    else if (inside && !line.empty() && !line.starts_with("./test.sh"))
+      commands.push_back(line);
   }
   return commands;
 }
@@ -30,7 +32,8 @@ std::vector<std::string> readme_commands() {
 /// The build that is being tested, in place of the release build that the README names.
 std::string with_tested_binary(std::string command) {
   const std::string named = "build/release/tokenstone";
-  if (const std::size_t at = command.find(named); at != std::string::npos) command.replace(at, named.size(), TOKENSTONE_BINARY_PATH);
+  if (const std::size_t at = command.find(named); at != std::string::npos)
+    command.replace(at, named.size(), TOKENSTONE_BINARY_PATH);
   return command;
 }
 
@@ -43,7 +46,8 @@ TEST(Readme, ItsCommandsRun) {
     // quickstart.sh builds the release preset; under another preset that would test another binary.
     if (command.starts_with("./quickstart.sh") && !release) continue;
     const std::string dir = command.starts_with("./") ? TOKENSTONE_SOURCE_DIR : runs.string();
-    const auto ran = platform::run_command({"bash", "-c", with_tested_binary(command)}, 300 * kSecond, dir, {"TOKENSTONE_REQUESTS=60"});
+    const auto ran = platform::run_command({"bash", "-c", with_tested_binary(command)}, 300 * kSecond, dir,
+                                           {"TOKENSTONE_REQUESTS=60"});
     ASSERT_TRUE(ran) << command;
     EXPECT_EQ(ran->exit_code, 0) << command << "\n" << ran->out << ran->err;
   }

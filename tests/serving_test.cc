@@ -32,7 +32,8 @@ bench::NullServerOptions quick(bench::NullBehaviour behaviour = bench::NullBehav
   return {.ttft = kMillisecond, .itl = kMillisecond, .behaviour = behaviour};
 }
 
-const std::vector<std::string> kSmall = {"--num-prompts", "20", "--random-input-len", "16", "--random-output-len", "8", "--num-warmups", "0"};
+const std::vector<std::string> kSmall = {"--num-prompts",       "20", "--random-input-len", "16",
+                                         "--random-output-len", "8",  "--num-warmups",      "0"};
 
 std::vector<std::string> small(const std::string& url, std::vector<std::string> more) {
   std::vector<std::string> args = bench(url, kSmall);
@@ -43,7 +44,10 @@ std::vector<std::string> small(const std::string& url, std::vector<std::string> 
 TEST(Serving, TheEmbeddedEngineOverHttpGivesWhatWasAsked) {
   ServerProcess server;
   const fs::path dir = temporary_folder();
-  const auto ran = run_program(bench(server.url(), {"--num-prompts", "40", "--workload", "mixed", "--scale", "0.02", "--request-rate", "50", "--ignore-eos", "--json", "-", "--run-dir", "run"}), dir.string());
+  const auto ran =
+      run_program(bench(server.url(), {"--num-prompts", "40", "--workload", "mixed", "--scale", "0.02",
+                                       "--request-rate", "50", "--ignore-eos", "--json", "-", "--run-dir", "run"}),
+                  dir.string());
   ASSERT_EQ(ran.exit_code, 0) << ran.out << ran.err;
   const json result = json::parse(ran.out);
   EXPECT_EQ(result["completed"], 40);
@@ -68,7 +72,9 @@ TEST(Serving, ChatAndTokenIdsWorkToo) {
 
 TEST(Serving, TheEngineInThisProcessLeavesStepsBesideTheRequests) {
   const fs::path dir = temporary_folder();
-  const auto ran = run_program({"bench", "serve", "--target", "engine", "--num-prompts", "20", "--random-input-len", "40", "--random-output-len", "8", "--request-rate", "100", "--run-dir", "run"}, dir.string());
+  const auto ran = run_program({"bench", "serve", "--target", "engine", "--num-prompts", "20", "--random-input-len",
+                                "40", "--random-output-len", "8", "--request-rate", "100", "--run-dir", "run"},
+                               dir.string());
   ASSERT_EQ(ran.exit_code, 0) << ran.out << ran.err;
   EXPECT_NE(ran.out.find("\nengine "), std::string::npos) << ran.out;
   std::ifstream steps(dir / "run" / "steps.csv");
@@ -91,16 +97,19 @@ TEST(Serving, AWrongAnswerBeforeTheRunIsExit4) {
 
 TEST(Serving, WrongAnswersDuringTheRunAreRecordsAndExit3) {
   using enum bench::NullBehaviour;
-  const std::map<bench::NullBehaviour, std::string> classes = {{status, "http_status"},         {html, "not_event_stream"},
-                                                               {json_error, "stream_error"},    {gzip, "unsupported_content_encoding"},
-                                                               {empty, "empty_stream"},         {close_unanswered, "server_closed"},
-                                                               {truncate, "truncated_stream"},  {reset, "reset"},
-                                                               {error_event, "stream_error"},   {malformed_event, "malformed_event"}};
+  const std::map<bench::NullBehaviour, std::string> classes = {
+      {status, "http_status"},        {html, "not_event_stream"},
+      {json_error, "stream_error"},   {gzip, "unsupported_content_encoding"},
+      {empty, "empty_stream"},        {close_unanswered, "server_closed"},
+      {truncate, "truncated_stream"}, {reset, "reset"},
+      {error_event, "stream_error"},  {malformed_event, "malformed_event"}};
   for (const auto& [behaviour, name] : classes) {
     const auto server = bench::NullServer::start(quick(behaviour));
     ASSERT_TRUE(server);
     const fs::path dir = temporary_folder();
-    const auto ran = run_program(small((*server)->base_url(), {"--ready-check-timeout-sec", "0", "--run-dir", "run", "--json", "-"}), dir.string());
+    const auto ran =
+        run_program(small((*server)->base_url(), {"--ready-check-timeout-sec", "0", "--run-dir", "run", "--json", "-"}),
+                    dir.string());
     EXPECT_EQ(ran.exit_code, 3) << name << ran.err;
     const json result = json::parse(ran.out);
     EXPECT_EQ(result["failed"], 20) << name;
@@ -113,10 +122,13 @@ TEST(Serving, WrongAnswersDuringTheRunAreRecordsAndExit3) {
 TEST(Serving, TimeLimitsEndRequestsThatAreNeverAnswered) {
   const auto silent = bench::NullServer::start(quick(bench::NullBehaviour::never_answer));
   const auto stalled = bench::NullServer::start(quick(bench::NullBehaviour::stall));
-  const auto first = run_program(small((*silent)->base_url(), {"--ready-check-timeout-sec", "0", "--first-token-timeout", "0.2", "--json", "-", "--no-run-dir"}));
+  const auto first =
+      run_program(small((*silent)->base_url(), {"--ready-check-timeout-sec", "0", "--first-token-timeout", "0.2",
+                                                "--json", "-", "--no-run-dir"}));
   EXPECT_EQ(first.exit_code, 3);
   EXPECT_NE(first.out.find("first_token_timeout"), std::string::npos);
-  const auto gap = run_program(small((*stalled)->base_url(), {"--ready-check-timeout-sec", "0", "--gap-timeout", "0.2", "--json", "-", "--no-run-dir"}));
+  const auto gap = run_program(small((*stalled)->base_url(), {"--ready-check-timeout-sec", "0", "--gap-timeout", "0.2",
+                                                              "--json", "-", "--no-run-dir"}));
   EXPECT_EQ(gap.exit_code, 3);
   EXPECT_NE(gap.out.find("gap_timeout"), std::string::npos);
 }
@@ -124,9 +136,11 @@ TEST(Serving, TimeLimitsEndRequestsThatAreNeverAnswered) {
 TEST(Serving, AServerThatDiesInTheMiddleIsExit3AndTheRecordsAreKept) {
   const fs::path dir = temporary_folder();
   std::optional<ServerProcess> server{std::in_place};
-  auto client = platform::ChildProcess::start({TOKENSTONE_BINARY_PATH, "bench", "serve", "--base-url", server->url(), "--num-prompts", "400", "--random-input-len", "16", "--random-output-len", "8",
-                                               "--request-rate", "100", "--num-warmups", "0", "--run-dir", "run", "--ignore-eos"},
-                                              dir.string());
+  auto client =
+      platform::ChildProcess::start({TOKENSTONE_BINARY_PATH, "bench", "serve", "--base-url", server->url(),
+                                     "--num-prompts", "400", "--random-input-len", "16", "--random-output-len", "8",
+                                     "--request-rate", "100", "--num-warmups", "0", "--run-dir", "run", "--ignore-eos"},
+                                    dir.string());
   ASSERT_TRUE(client);
   const fs::path csv = dir / "run" / "requests.csv";
   const auto lines = [&] {
@@ -146,8 +160,27 @@ TEST(Serving, AServerThatDiesInTheMiddleIsExit3AndTheRecordsAreKept) {
 TEST(Serving, CtrlCDrainsReportsAndIsExit4) {
   const auto server = bench::NullServer::start(quick());
   const fs::path dir = temporary_folder();
-  auto client = platform::ChildProcess::start({TOKENSTONE_BINARY_PATH, "bench", "serve", "--base-url", (*server)->base_url(), "--num-prompts", "100000", "--random-input-len", "8", "--random-output-len", "4",
-                                               "--request-rate", "100", "--num-warmups", "0", "--run-dir", "run", "--skip-tokenizer-init", "--save-result", "--result-filename", "vllm.json"},
+  auto client = platform::ChildProcess::start({TOKENSTONE_BINARY_PATH,
+                                               "bench",
+                                               "serve",
+                                               "--base-url",
+                                               (*server)->base_url(),
+                                               "--num-prompts",
+                                               "100000",
+                                               "--random-input-len",
+                                               "8",
+                                               "--random-output-len",
+                                               "4",
+                                               "--request-rate",
+                                               "100",
+                                               "--num-warmups",
+                                               "0",
+                                               "--run-dir",
+                                               "run",
+                                               "--skip-tokenizer-init",
+                                               "--save-result",
+                                               "--result-filename",
+                                               "vllm.json"},
                                               dir.string());
   ASSERT_TRUE(client);
   while ((*server)->stats().requests < 30 && !client->wait(20 * kMillisecond)) {
@@ -164,9 +197,11 @@ TEST(Serving, CtrlCDrainsReportsAndIsExit4) {
 TEST(Serving, AKilledRunKeepsAllButItsLastSecond) {
   const auto server = bench::NullServer::start(quick());
   const fs::path dir = temporary_folder();
-  auto client = platform::ChildProcess::start({TOKENSTONE_BINARY_PATH, "bench", "serve", "--base-url", (*server)->base_url(), "--num-prompts", "100000", "--random-input-len", "8", "--random-output-len", "4",
-                                               "--request-rate", "200", "--num-warmups", "0", "--run-dir", "run", "--skip-tokenizer-init"},
-                                              dir.string());
+  auto client = platform::ChildProcess::start(
+      {TOKENSTONE_BINARY_PATH, "bench", "serve", "--base-url", (*server)->base_url(), "--num-prompts", "100000",
+       "--random-input-len", "8", "--random-output-len", "4", "--request-rate", "200", "--num-warmups", "0",
+       "--run-dir", "run", "--skip-tokenizer-init"},
+      dir.string());
   ASSERT_TRUE(client);
   // 600 requests are 3 s of load: at least the first 2 s of them must have been written.
   while ((*server)->stats().requests < 600 && !client->wait(20 * kMillisecond)) {
@@ -178,10 +213,43 @@ TEST(Serving, AKilledRunKeepsAllButItsLastSecond) {
   EXPECT_GE(json::parse(report.out)["completed"].get<int>(), 380);
 }
 
+TEST(Serving, APortInUseIsNamed) {
+  const auto server = bench::NullServer::start(quick());
+  const std::string port = std::to_string((*server)->port());
+  const auto ran = run_program({"serve", "tiny-15m", "--port", port});
+  EXPECT_EQ(ran.exit_code, 1) << ran.err;
+  EXPECT_NE(ran.err.find(port), std::string::npos) << ran.err;
+}
+
+TEST(Serving, SigtermFinishesWhatRunsAndEnds) {
+  ServerProcess server;
+  auto client = platform::ChildProcess::start(
+      {TOKENSTONE_BINARY_PATH, "bench", "serve", "--base-url", server.url(), "--num-prompts", "4", "--random-input-len",
+       "16", "--random-output-len", "200", "--num-warmups", "0", "--no-run-dir", "--json", "-"},
+      temporary_folder().string());
+  ASSERT_TRUE(client);
+  const auto running = [&] {
+    const auto metrics = platform::run_command(
+        {"bash", "-c",
+         "exec 3<>/dev/tcp/127.0.0.1/" + server.url().substr(server.url().rfind(':') + 1) +
+             "; printf 'GET /metrics HTTP/1.1\\r\\nHost: x\\r\\nConnection: close\\r\\n\\r\\n' >&3; cat <&3"},
+        10 * kSecond);
+    return metrics &&
+           metrics->out.find("num_requests_running{engine=\"0\",model_name=\"tiny-15m\"} 4") != std::string::npos;
+  };
+  while (!running() && !client->wait(kMillisecond)) {
+  }
+  server.process().signal(SIGTERM);
+  EXPECT_EQ(client->wait(60 * kSecond), 0);
+  EXPECT_EQ(server.process().wait(60 * kSecond), 0);
+}
+
 TEST(Serving, SecretsAreNeverPrintedOrKept) {
   const auto server = bench::NullServer::start(quick());
   const fs::path dir = temporary_folder();
-  const auto ran = run_program(small((*server)->base_url(), {"--header", "X-Key=hidden-header", "--run-dir", "run", "--full"}), dir.string(), {"OPENAI_API_KEY=hidden-key"});
+  const auto ran =
+      run_program(small((*server)->base_url(), {"--header", "X-Key=hidden-header", "--run-dir", "run", "--full"}),
+                  dir.string(), {"OPENAI_API_KEY=hidden-key"});
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
   std::string all = ran.out + ran.err;
   for (const auto& entry : fs::directory_iterator(dir / "run")) all += tokenstone::testing::read_file(entry.path());
@@ -194,9 +262,11 @@ TEST(Serving, AServerThatNeedsTimeToStartIsWaitedFor) {
   options.port = (*probe)->port();
   const std::string url = (*probe)->base_url();
   const_cast<std::unique_ptr<bench::NullServer>&>(*probe).reset();
-  auto client = platform::ChildProcess::start({TOKENSTONE_BINARY_PATH, "bench", "serve", "--base-url", url, "--num-prompts", "5", "--random-input-len", "8", "--random-output-len", "4", "--num-warmups", "0", "--no-run-dir",
-                                               "--ready-check-timeout-sec", "60", "--request-rate", "50"},
-                                              temporary_folder().string());
+  auto client =
+      platform::ChildProcess::start({TOKENSTONE_BINARY_PATH, "bench", "serve", "--base-url", url, "--num-prompts", "5",
+                                     "--random-input-len", "8", "--random-output-len", "4", "--num-warmups", "0",
+                                     "--no-run-dir", "--ready-check-timeout-sec", "60", "--request-rate", "50"},
+                                    temporary_folder().string());
   ASSERT_TRUE(client);
   EXPECT_FALSE(client->wait(1500 * kMillisecond)) << "gave up at once";
   const auto server = bench::NullServer::start(options);

@@ -22,13 +22,18 @@ class EngineBench final : public BenchTarget {
                              .model = engine_->served_model_name(),
                              .server = fmt::format("tokenstone {}", kVersion),
                              .max_model_len = engine_->max_model_len()};
-    target_ = runtime::make_engine_target(std::move(info), thread_.engine_loop(), thread_.loop(), *loop_, &engine_->prompt_encoder());
+    target_ = runtime::make_engine_target(std::move(info), thread_.engine_loop(), thread_.loop(), *loop_,
+                                          &engine_->prompt_encoder());
   }
 
   Loop& loop() override { return *loop_; }
   runtime::Target& target() override { return *target_; }
   PlanContext context() const override {
-    return {.target = target_->info(), .endpoint = "in process", .tokenizer_name = engine_->tokenizer().name(), .tokenizer = engine_->shared_tokenizer(), .token_ids = true};
+    return {.target = target_->info(),
+            .endpoint = "in process",
+            .tokenizer_name = engine_->tokenizer().name(),
+            .tokenizer = engine_->shared_tokenizer(),
+            .token_ids = true};
   }
   void set_steps(record::StepSink* steps, TimeNs origin) override {
     std::promise<void> done;
@@ -45,7 +50,7 @@ class EngineBench final : public BenchTarget {
 
  private:
   std::unique_ptr<engine::Engine> engine_;
-  std::unique_ptr<Loop> loop_;               // the thread posts to it until it has ended
+  std::unique_ptr<Loop> loop_;  // the thread posts to it until it has ended
   engine::EngineThread thread_;
   std::unique_ptr<runtime::Target> target_;  // goes first: it withdraws from the engine's loop
 };

@@ -26,7 +26,8 @@ constexpr TimeNs kReadyPause = kSecond;
 struct Discovery {
   std::string model;
   std::optional<std::int64_t> max_model_len;
-  std::string server = "unknown";
+  std::string software;            ///< "vllm", "tokenstone": who owns the model's entry
+  std::string server = "unknown";  ///< with its version
 };
 
 Result<std::vector<http::Header>> request_headers(const BenchServeOptions& o) {
@@ -53,7 +54,8 @@ std::string excerpt(std::string_view body) {
 }
 
 Error unreachable(const http::Url& url, const std::string& why) {
-  return {ErrorKind::unreachable, fmt::format("{}: {}; check --base-url and that the server runs", url.text(), why), "base-url"};
+  return {ErrorKind::unreachable, fmt::format("{}: {}; check --base-url and that the server runs", url.text(), why),
+          "base-url"};
 }
 
 json list_of_models(const loadgen::HttpReply& reply) {
@@ -73,15 +75,22 @@ Result<Discovery> discover(const http::Url& url, const std::vector<http::Header>
     if (!entry.is_object() || !entry.contains("id") || !entry["id"].is_string()) continue;
     if (found.model.empty()) found.model = entry["id"].get<std::string>();
     if (entry["id"] != found.model) continue;
-    if (entry.contains("max_model_len") && entry["max_model_len"].is_number_integer()) found.max_model_len = entry["max_model_len"].get<std::int64_t>();
+    if (entry.contains("owned_by") && entry["owned_by"].is_string())
+      found.software = entry["owned_by"].get<std::string>();
+    if (entry.contains("max_model_len") && entry["max_model_len"].is_number_integer())
+      found.max_model_len = entry["max_model_len"].get<std::int64_t>();
     break;
   }
   if (found.model.empty())
-    return std::unexpected(Error{ErrorKind::unreachable, fmt::format("{}/v1/models answered {} and names no model ({}); give --model", url.text(), reply->status, excerpt(reply->body)), "model"});
+    return std::unexpected(Error{ErrorKind::unreachable,
+                                 fmt::format("{}/v1/models answered {} and names no model ({}); give --model",
+                                             url.text(), reply->status, excerpt(reply->body)),
+                                 "model"});
   const auto version = loadgen::http_get(url, "/version", headers, kProbeTimeout);
   if (version && version->ok()) {
     const json body = json::parse(version->body, nullptr, false);
-    if (body.is_object() && body.contains("version") && body["version"].is_string()) found.server = body["version"].get<std::string>();
+    if (body.is_object() && body.contains("version") && body["version"].is_string())
+      found.server = found.software + (found.software.empty() ? "" : " ") + body["version"].get<std::string>();
   }
   return found;
 }
@@ -89,7 +98,8 @@ Result<Discovery> discover(const http::Url& url, const std::vector<http::Header>
 bool is_local_model(const std::string& name) { return !name.empty() && std::filesystem::exists(name); }
 
 /// The model's own folder, else the server's /tokenize; null when lengths stay nominal.
-token::TokenizerPtr choose_tokenizer(const http::Url& url, const std::vector<http::Header>& headers, const BenchServeOptions& o, const std::string& model) {
+token::TokenizerPtr choose_tokenizer(const http::Url& url, const std::vector<http::Header>& headers,
+                                     const BenchServeOptions& o, const std::string& model) {
   if (o.skip_tokenizer_init) return token::TokenizerPtr{};
   if (is_local_model(o.model))
     if (auto local = token::load_tokenizer(o.model)) return *local;
@@ -99,7 +109,8 @@ token::TokenizerPtr choose_tokenizer(const http::Url& url, const std::vector<htt
 
 TimeNs limit_of(double seconds) { return seconds == 0 ? kNever / 4 : from_seconds(seconds); }
 
-loadgen::HttpTargetOptions target_options(const BenchServeOptions& o, const Discovery& found, std::vector<http::Header> headers) {
+loadgen::HttpTargetOptions target_options(const BenchServeOptions& o, const Discovery& found,
+                                          std::vector<http::Header> headers) {
   loadgen::HttpTargetOptions t;
   t.base_url = o.url();
   t.endpoint = o.endpoint;
@@ -121,7 +132,8 @@ loadgen::HttpTargetOptions target_options(const BenchServeOptions& o, const Disc
   t.first_token_timeout = limit_of(o.first_token_timeout_sec);
   t.gap_timeout = limit_of(o.gap_timeout_sec);
   t.total_timeout = limit_of(o.total_timeout_sec);
-  if (o.max_concurrency) t.connections_ahead = static_cast<std::uint32_t>(std::min<std::int64_t>(*o.max_concurrency, 256));
+  if (o.max_concurrency)
+    t.connections_ahead = static_cast<std::uint32_t>(std::min<std::int64_t>(*o.max_concurrency, 256));
   t.server = found.server;
   t.max_model_len = found.max_model_len;
   return t;
@@ -146,8 +158,12 @@ class ReadySink final : public runtime::RequestSink {
 
 class HttpBench final : public BenchTarget {
  public:
-  HttpBench(const BenchServeOptions& options, Discovery found, token::TokenizerPtr tokenizer, loadgen::HttpTargetOptions target)
-      : options_(options), tokenizer_(std::move(tokenizer)), endpoint_(target.endpoint_or_default()), loop_(platform::make_real_loop()) {
+  HttpBench(const BenchServeOptions& options, Discovery found, token::TokenizerPtr tokenizer,
+            loadgen::HttpTargetOptions target)
+      : options_(options),
+        tokenizer_(std::move(tokenizer)),
+        endpoint_(target.endpoint_or_default()),
+        loop_(platform::make_real_loop()) {
     target_ = loadgen::make_http_target(std::move(target), *loop_);
     model_ = std::move(found.model);
   }
@@ -170,8 +186,10 @@ class HttpBench final : public BenchTarget {
       if (outcome.error_class == record::ErrorClass::none) return {};
       if (loop_->now() >= deadline) {
         return fail(ErrorKind::unreachable,
-                    fmt::format("{}{} does not answer as an OpenAI-compatible stream: {} ({}); check --base-url, --endpoint, --model and --backend", options_.url(), endpoint_,
-                                outcome.error.empty() ? "no reason given" : outcome.error, record::to_string(outcome.error_class)));
+                    fmt::format("{}{} does not answer as an OpenAI-compatible stream: {} ({}); check --base-url, "
+                                "--endpoint, --model and --backend",
+                                options_.url(), endpoint_, outcome.error.empty() ? "no reason given" : outcome.error,
+                                record::to_string(outcome.error_class)));
       }
       loop_->at(std::min(deadline, loop_->now() + kReadyPause), [this] { loop_->stop(); });
       loop_->run();
@@ -189,14 +207,17 @@ class HttpBench final : public BenchTarget {
     record::RequestSpec spec;
     spec.request_id = fmt::format("ready-check-{}", ++checks_);
     spec.class_name = "ready-check";
-    if (options_.backend == "openai-chat") spec.prompt = std::vector<record::ChatMessage>{{"user", "Ready?"}};
-    else spec.prompt = std::string("Ready?");
+    if (options_.backend == "openai-chat")
+      spec.prompt = std::vector<record::ChatMessage>{{"user", "Ready?"}};
+    else
+      spec.prompt = std::string("Ready?");
     spec.output_len = 1;
     spec.sampling.max_tokens = 1;
     ReadySink sink(*loop_);
     target_->prepare(std::span(&spec, 1));
     const Ticket ticket = target_->submit(spec, sink);
-    const TimerId limit = loop_->at(loop_->now() + kReadyTimeout, [&] { target_->cancel(ticket, record::ErrorClass::first_token_timeout); });
+    const TimerId limit = loop_->at(loop_->now() + kReadyTimeout,
+                                    [&] { target_->cancel(ticket, record::ErrorClass::first_token_timeout); });
     while (!sink.result) loop_->run();
     loop_->cancel(limit);
     return *sink.result;
@@ -211,7 +232,8 @@ class HttpBench final : public BenchTarget {
 };
 
 /// With --ready-check-timeout-sec a server that is not there yet is waited for.
-Result<Discovery> discover_patiently(const http::Url& url, const std::vector<http::Header>& headers, const BenchServeOptions& o) {
+Result<Discovery> discover_patiently(const http::Url& url, const std::vector<http::Header>& headers,
+                                     const BenchServeOptions& o) {
   const TimeNs deadline = platform::monotonic_now() + from_seconds(o.ready_check_timeout_sec.value_or(0));
   for (;;) {
     auto found = discover(url, headers, o);
@@ -232,7 +254,8 @@ Result<std::unique_ptr<BenchTarget>> connect_http(const BenchServeOptions& optio
     TS_TRY(named, token::load_tokenizer(options.tokenizer));
   }
   TS_TRY(Discovery found, discover_patiently(url, with_key, options));
-  const token::TokenizerPtr tokenizer = named != nullptr ? named : choose_tokenizer(url, with_key, options, found.model);
+  const token::TokenizerPtr tokenizer =
+      named != nullptr ? named : choose_tokenizer(url, with_key, options, found.model);
   loadgen::HttpTargetOptions target = target_options(options, found, std::move(headers));
   TS_TRY_STATUS(target.validate());
   return std::make_unique<HttpBench>(options, std::move(found), tokenizer, std::move(target));

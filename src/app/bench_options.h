@@ -1,5 +1,6 @@
 // The flags of `bench serve`: vLLM's names, defaults and meanings, and our own beside them.
-// Ownership: the FlagSet binds to the options, which must outlive it. Failure: validate() gives the first fault in one line.
+// Ownership: the FlagSet binds to the options, which must outlive it. Failure: validate() gives the first fault in one
+// line.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +16,11 @@ namespace tokenstone::app {
 
 struct BenchServeOptions {
   // Target
-  std::string target;                 ///< "engine", "sim:const"; empty: a server over HTTP
+  std::string target;  ///< "engine", "sim:const"; empty: a server over HTTP
   std::optional<std::string> base_url;
   std::string host = "127.0.0.1";
   std::int64_t port = 8000;
-  std::string endpoint;               ///< empty: the back end's own
+  std::string endpoint;  ///< empty: the back end's own
   std::string backend = "openai";
   std::string model, served_model_name;
   std::string tokenizer;
@@ -34,8 +35,8 @@ struct BenchServeOptions {
   double request_rate = std::numeric_limits<double>::infinity();
   double burstiness = 1.0;
   std::optional<std::int64_t> max_concurrency;
-  std::string duration;               ///< "60s"
-  std::string stages;                 ///< "1:30s,5:30s"
+  std::string duration;  ///< "60s"
+  std::string stages;    ///< "1:30s,5:30s"
   double speedup = 1.0;
   std::optional<std::int64_t> num_warmups;  ///< 8, or 0 in virtual time
   std::string drain_timeout = "60s";
@@ -72,7 +73,7 @@ struct BenchServeOptions {
   std::vector<std::string> metadata;
   std::string run_dir;
   bool no_run_dir = false;
-  std::string json;                   ///< "-" or a file
+  std::string json;  ///< "-" or a file
   bool full = false, quiet = false, dry_run = false;
   std::string explain;
   std::string replay;

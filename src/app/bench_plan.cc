@@ -53,8 +53,8 @@ bool uses_trace_times(const BenchServeOptions& o, const FlagSet::Parsed& parsed)
 }
 
 /// Which law the flags ask for, given whether the data set has instants of its own.
-Result<workload::ArrivalOptions> arrival_options(const BenchServeOptions& o, const FlagSet::Parsed& parsed, const workload::RequestSource& source,
-                                                 std::uint64_t seed) {
+Result<workload::ArrivalOptions> arrival_options(const BenchServeOptions& o, const FlagSet::Parsed& parsed,
+                                                 const workload::RequestSource& source, std::uint64_t seed) {
   workload::ArrivalOptions a;
   a.seed = seed;
   a.rate = o.request_rate;
@@ -97,7 +97,8 @@ TimeNs total_length(const std::vector<workload::Stage>& stages) {
   return total;
 }
 
-loadgen::PacerOptions pacer_options(const BenchServeOptions& o, const workload::ArrivalOptions& arrivals, const std::vector<TimeNs>& instants) {
+loadgen::PacerOptions pacer_options(const BenchServeOptions& o, const workload::ArrivalOptions& arrivals,
+                                    const std::vector<TimeNs>& instants) {
   loadgen::PacerOptions p;
   if (o.max_concurrency) p.max_concurrency = static_cast<std::uint32_t>(*o.max_concurrency);
   if (arrivals.duration) p.stop_at = *arrivals.duration;
@@ -119,7 +120,8 @@ Result<std::vector<double>> percentiles(const std::string& list) {
   for (const std::string_view word : split(list, ',')) {
     const auto value = parse_double(trim(word));
     if (!value || !(*value > 0) || *value > 100)
-      return usage_error(fmt::format("--metric-percentiles takes percentages such as 50,90,99.9, not '{}'", word), "metric-percentiles");
+      return usage_error(fmt::format("--metric-percentiles takes percentages such as 50,90,99.9, not '{}'", word),
+                         "metric-percentiles");
     values.push_back(*value);
   }
   return values;
@@ -131,17 +133,20 @@ Result<std::vector<std::string>> metric_names(const std::string& list) {
   for (const std::string_view word : split(list, ',')) {
     const std::string name(trim(word));
     if (std::find(known.begin(), known.end(), name) == known.end())
-      return usage_error(fmt::format("--percentile-metrics knows {}, not '{}'", join(known, ", "), name), "percentile-metrics");
+      return usage_error(fmt::format("--percentile-metrics knows {}, not '{}'", join(known, ", "), name),
+                         "percentile-metrics");
     names.push_back(name);
   }
   return names;
 }
 
-Result<std::vector<std::pair<std::string, std::string>>> key_values(const std::vector<std::string>& words, const char* flag) {
+Result<std::vector<std::pair<std::string, std::string>>> key_values(const std::vector<std::string>& words,
+                                                                    const char* flag) {
   std::vector<std::pair<std::string, std::string>> pairs;
   for (const std::string& word : words) {
     const std::size_t at = word.find('=');
-    if (at == std::string::npos || at == 0) return usage_error(fmt::format("--{} takes KEY=VALUE, not '{}'", flag, word), flag);
+    if (at == std::string::npos || at == 0)
+      return usage_error(fmt::format("--{} takes KEY=VALUE, not '{}'", flag, word), flag);
     pairs.emplace_back(word.substr(0, at), word.substr(at + 1));
   }
   return pairs;
@@ -171,12 +176,16 @@ std::string date_text() {
 
 std::vector<std::string> deviations(const BenchServeOptions& o, std::uint32_t warmups) {
   std::vector<std::string> lines;
-  if (warmups > 0 && !o.num_warmups) lines.push_back(fmt::format("--num-warmups is {} (vLLM: 0); warm-up requests are in no figure and no record", warmups));
-  if (!o.ready_check_timeout_sec && o.is_http()) lines.emplace_back("one request before the run checks that the server answers (vLLM: none)");
+  if (warmups > 0 && !o.num_warmups)
+    lines.push_back(
+        fmt::format("--num-warmups is {} (vLLM: 0); warm-up requests are in no figure and no record", warmups));
+  if (!o.ready_check_timeout_sec && o.is_http())
+    lines.emplace_back("one request before the run checks that the server answers (vLLM: none)");
   return lines;
 }
 
-Result<record::RunPlan> describe(const BenchServeOptions& o, const FlagSet::Parsed& parsed, const std::vector<std::string>& argv, const PlanContext& context,
+Result<record::RunPlan> describe(const BenchServeOptions& o, const FlagSet::Parsed& parsed,
+                                 const std::vector<std::string>& argv, const PlanContext& context,
                                  const workload::ArrivalOptions& arrivals) {
   record::RunPlan p;
   p.argv = without_secrets(argv);
@@ -222,8 +231,10 @@ Status check_lengths(const std::vector<record::RequestSpec>& requests, std::opti
   if (!max_model_len) return {};
   for (const record::RequestSpec& r : requests) {
     if (r.prompt_len < 0 || r.prompt_len + r.output_len <= *max_model_len) continue;
-    return usage_error(fmt::format("request {} needs {} tokens ({} prompt + {} output), the model's max_model_len is {}; shorten the lengths or give --scale",
-                                   r.index, r.prompt_len + r.output_len, r.prompt_len, r.output_len, *max_model_len));
+    return usage_error(
+        fmt::format("request {} needs {} tokens ({} prompt + {} output), the model's max_model_len is {}; shorten the "
+                    "lengths or give --scale",
+                    r.index, r.prompt_len + r.output_len, r.prompt_len, r.output_len, *max_model_len));
   }
   return {};
 }
@@ -239,8 +250,8 @@ void apply_sampling(const BenchServeOptions& o, record::RequestSpec& spec) {
 
 }  // namespace
 
-Result<PlannedLoad> plan_load(const BenchServeOptions& o, const FlagSet::Parsed& parsed, const std::vector<std::string>& argv, const PlanContext& context,
-                              std::int64_t run) {
+Result<PlannedLoad> plan_load(const BenchServeOptions& o, const FlagSet::Parsed& parsed,
+                              const std::vector<std::string>& argv, const PlanContext& context, std::int64_t run) {
   const auto seed = static_cast<std::uint64_t>(o.seed + run);
   workload::WorkloadOptions w = workload_options(o, context, seed);
   w.keep_trace_times = uses_trace_times(o, parsed);
@@ -249,13 +260,17 @@ Result<PlannedLoad> plan_load(const BenchServeOptions& o, const FlagSet::Parsed&
   TS_TRY(const workload::ArrivalOptions arrivals, arrival_options(o, parsed, *load.source, seed));
   const std::vector<TimeNs> instants = workload::make_arrivals(arrivals);
   if (instants.empty() && arrivals.kind != workload::ArrivalKind::closed_loop)
-    return usage_error("the schedule is empty: no request falls into the duration; give a longer --duration or a higher --request-rate");
+    return usage_error(
+        "the schedule is empty: no request falls into the duration; give a longer --duration or a higher "
+        "--request-rate");
   load.requests = workload::make_plan(*load.source, instants);
   for (record::RequestSpec& spec : load.requests) apply_sampling(o, spec);
   TS_TRY_STATUS(check_lengths(load.requests, context.target.max_model_len));
   load.pacer = pacer_options(o, arrivals, instants);
-  if (load.pacer.stop_at != kNever) load.expected = load.pacer.stop_at;
-  else if (!load.pacer.closed_loop && instants.back() > 0) load.expected = instants.back();
+  if (load.pacer.stop_at != kNever)
+    load.expected = load.pacer.stop_at;
+  else if (!load.pacer.closed_loop && instants.back() > 0)
+    load.expected = instants.back();
   TS_TRY(load.plan, describe(o, parsed, argv, context, arrivals));
   load.plan.seed = seed;
   load.plan.num_prompts = load.requests.size();
@@ -270,8 +285,9 @@ std::string schedule_text(const PlannedLoad& load) {
     input += std::max<std::int64_t>(0, r.prompt_len);
     output += r.output_len;
   }
-  std::string out = fmt::format("schedule  {} requests, plan {}, seed {}, nothing sent\n", format_count(static_cast<std::int64_t>(load.requests.size())),
-                                load.plan.plan_hash, load.plan.seed);
+  std::string out =
+      fmt::format("schedule  {} requests, plan {}, seed {}, nothing sent\n",
+                  format_count(static_cast<std::int64_t>(load.requests.size())), load.plan.plan_hash, load.plan.seed);
   out += fmt::format("tokens    input {}, output {} asked\n", format_count(input), format_count(output));
   if (load.expected) out += fmt::format("length    {} s\n", format_figure(to_seconds(*load.expected)));
   for (const std::string& note : load.plan.dataset.notes) out += fmt::format("note      {}\n", note);
@@ -280,21 +296,25 @@ std::string schedule_text(const PlannedLoad& load) {
   for (std::size_t i = 0; i < std::min(shown, load.requests.size()); ++i) {
     const record::RequestSpec& r = load.requests[i];
     const std::string at = r.intended == kUnknownTime ? "free slot" : fmt::format("{:.6f}", to_seconds(r.intended));
-    out += fmt::format("{:>8} {:>12}  {:<12} {:>8} {:>8}\n", r.index, at, r.class_name.substr(0, 12), r.prompt_len, r.output_len);
+    out += fmt::format("{:>8} {:>12}  {:<12} {:>8} {:>8}\n", r.index, at, r.class_name.substr(0, 12), r.prompt_len,
+                       r.output_len);
   }
-  if (load.requests.size() > shown) out += fmt::format("{:>8} {} more; --json - prints all\n", "...", load.requests.size() - shown);
+  if (load.requests.size() > shown)
+    out += fmt::format("{:>8} {} more; --json - prints all\n", "...", load.requests.size() - shown);
   return out;
 }
 
 std::string schedule_json(const PlannedLoad& load) {
-  nlohmann::ordered_json out = {{"plan", nlohmann::ordered_json::parse(record::plan_to_json(load.plan))}, {"requests", nlohmann::ordered_json::array()}};
+  nlohmann::ordered_json out = {{"plan", nlohmann::ordered_json::parse(record::plan_to_json(load.plan))},
+                                {"requests", nlohmann::ordered_json::array()}};
   for (const record::RequestSpec& r : load.requests) {
-    out["requests"].push_back({{"index", r.index},
-                               {"request_id", r.request_id},
-                               {"class", r.class_name},
-                               {"intended", r.intended == kUnknownTime ? nlohmann::ordered_json() : nlohmann::ordered_json(r.intended)},
-                               {"prompt_len", r.prompt_len},
-                               {"output_len", r.output_len}});
+    out["requests"].push_back(
+        {{"index", r.index},
+         {"request_id", r.request_id},
+         {"class", r.class_name},
+         {"intended", r.intended == kUnknownTime ? nlohmann::ordered_json() : nlohmann::ordered_json(r.intended)},
+         {"prompt_len", r.prompt_len},
+         {"output_len", r.output_len}});
   }
   return out.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }

@@ -36,7 +36,8 @@ void print(std::string_view text) {
   std::fflush(stdout);
 }
 
-/// Steps into memory for the summary, and into the run folder. Called on the engine's thread; read after it was detached.
+/// Steps into memory for the summary, and into the run folder. Called on the engine's thread; read after it was
+/// detached.
 class StepKeeper final : public record::StepSink {
  public:
   explicit StepKeeper(record::StepSink* file) : file_(file) {}
@@ -70,7 +71,7 @@ struct Session {
   BenchServeOptions options;
   EngineFlags engine;
   FlagSet::Parsed parsed;
-  std::vector<std::string> argv;   ///< "bench", "serve", flags
+  std::vector<std::string> argv;  ///< "bench", "serve", flags
 };
 
 /// One measured run and what was made of it.
@@ -115,7 +116,8 @@ loadgen::RunnerOptions runner_options(const Session& s, PlannedLoad& load, const
   return r;
 }
 
-record::RunResult to_result(const PlannedLoad& load, loadgen::RunnerOutcome outcome, BenchTarget& bench, StepKeeper& steps) {
+record::RunResult to_result(const PlannedLoad& load, loadgen::RunnerOutcome outcome, BenchTarget& bench,
+                            StepKeeper& steps) {
   record::RunResult run;
   run.plan = load.plan;
   run.requests = std::move(outcome.requests);
@@ -137,7 +139,8 @@ record::RunResult to_result(const PlannedLoad& load, loadgen::RunnerOutcome outc
   run.window_start = run.plan.duration ? 0 : (first == kNever ? 0 : first);
   run.window_end = run.plan.duration ? *run.plan.duration : std::max(run.window_start, last);
   if (outcome.warmups_failed > 0)
-    run.plan.notes.push_back(fmt::format("{} of {} warm-up requests failed: {}", outcome.warmups_failed, run.plan.num_warmups, outcome.warmup_error));
+    run.plan.notes.push_back(fmt::format("{} of {} warm-up requests failed: {}", outcome.warmups_failed,
+                                         run.plan.num_warmups, outcome.warmup_error));
   return run;
 }
 
@@ -187,8 +190,11 @@ Status write_results(const Session& s, const Measured& m, store::RunFolder* fold
 void print_summary(const Session& s, const Measured& m) {
   if (s.options.json == "-") return;
   using Detail = report::SummaryOptions::Detail;
-  const report::SummaryOptions options{.detail = s.options.quiet ? Detail::quiet : s.options.full ? Detail::full : Detail::compact,
-                                       .colour = report::wants_colour(isatty(STDOUT_FILENO) == 1, std::getenv("NO_COLOR"))};
+  const report::SummaryOptions options{
+      .detail = s.options.quiet  ? Detail::quiet
+                : s.options.full ? Detail::full
+                                 : Detail::compact,
+      .colour = report::wants_colour(isatty(STDOUT_FILENO) == 1, std::getenv("NO_COLOR"))};
   print(report::summary(m.run, m.metrics, m.verdict, options));
 }
 
@@ -201,7 +207,8 @@ Result<std::unique_ptr<BenchTarget>> connect(const Session& s) {
 Result<std::optional<store::RunFolder>> make_folder(const Session& s, const record::RunPlan& plan, std::int64_t run) {
   if (s.options.no_run_dir) return std::optional<store::RunFolder>{};
   std::string dir = s.options.run_dir;
-  if (!dir.empty() && s.options.num_runs > 1) dir = (std::filesystem::path(dir) / fmt::format("{:02}", run + 1)).string();
+  if (!dir.empty() && s.options.num_runs > 1)
+    dir = (std::filesystem::path(dir) / fmt::format("{:02}", run + 1)).string();
   TS_TRY(auto folder, store::RunFolder::create(dir, plan));
   return std::optional<store::RunFolder>(std::move(folder));
 }
@@ -248,6 +255,17 @@ int run_all(const Session& s) {
   return exit_code;
 }
 
+/// Whether the schedule says how long each answer is: random prompts, length laws and traces. vLLM sets ignore_eos for
+/// random and timed_trace; a law's or a trace's lengths mean as little when the model ends its text early.
+bool lengths_are_planned(const BenchServeOptions& o) {
+  if (!o.workload.empty()) return true;
+  if (o.dataset_path.empty())
+    return o.dataset_name.empty() || o.dataset_name == "random" || o.dataset_name == "sharegpt";
+  const auto kind =
+      o.dataset_name.empty() ? workload::detect_dataset(o.dataset_path) : workload::parse_dataset_name(o.dataset_name);
+  return kind && (*kind == workload::DatasetKind::azure || *kind == workload::DatasetKind::mooncake);
+}
+
 Result<Args> replayed_args(const std::string& run, const Args& args) {
   TS_TRY(const record::RunResult saved, store::load_run(run));
   const std::vector<std::string>& argv = saved.plan.argv;
@@ -256,15 +274,20 @@ Result<Args> replayed_args(const std::string& run, const Args& args) {
   Args all(argv.begin() + 2, argv.end());
   all = record::without_output_flags(all);
   for (std::size_t i = 0; i < args.size(); ++i) {
-    if (args[i] == "--replay") ++i;
-    else if (!args[i].starts_with("--replay=")) all.push_back(args[i]);
+    if (args[i] == "--replay")
+      ++i;
+    else if (!args[i].starts_with("--replay="))
+      all.push_back(args[i]);
   }
   return all;
 }
 
 FlagSet bench_serve_flags(Session& s) {
-  FlagSet flags("bench serve", "Puts load on a server with an OpenAI-compatible streaming API, on the embedded engine, or on the scheduler in virtual "
-                               "time, and says how it did. Exit 0 passed, 1 wrong use, 2 an objective missed, 3 result not valid, 4 unreachable or interrupted.");
+  FlagSet flags("bench serve",
+                "Puts load on a server with an OpenAI-compatible streaming API, on the embedded engine, or on the "
+                "scheduler in virtual "
+                "time, and says how it did. Exit 0 passed, 1 wrong use, 2 an objective missed, 3 result not valid, 4 "
+                "unreachable or interrupted.");
   add_bench_serve_flags(flags, s.options);
   add_engine_flags(flags, s.engine);
   add_foreign_engine_flags(flags);
@@ -307,6 +330,10 @@ int run_bench_serve(const Args& args) {
     return 0;
   }
   if (const Status valid = session->options.validate(session->parsed); !valid) return report_error(valid.error());
+  if (!session->parsed.was_given("ignore-eos") && lengths_are_planned(session->options)) {
+    session->options.ignore_eos = true;
+    session->parsed.values["ignore-eos"] = "true";
+  }
   // Virtual time ends by itself and has nothing to drain: Ctrl-C simply ends it.
   if (!session->options.is_sim()) platform::block_signals({SIGINT, SIGTERM});
   platform::set_precise_timers();

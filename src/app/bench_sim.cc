@@ -1,4 +1,5 @@
-// Virtual time as what `bench serve` measures: the same scheduler and engine loop on a virtual clock, constant step times.
+// Virtual time as what `bench serve` measures: the same scheduler and engine loop on a virtual clock, constant step
+// times.
 #include <fmt/format.h>
 
 #include "app/bench_target.h"
@@ -29,7 +30,11 @@ class SimBench final : public BenchTarget {
   Loop& loop() override { return *loop_; }
   runtime::Target& target() override { return *target_; }
   PlanContext context() const override {
-    return {.target = target_->info(), .endpoint = "in process", .tokenizer_name = tokenizer_->name(), .tokenizer = tokenizer_, .token_ids = true};
+    return {.target = target_->info(),
+            .endpoint = "in process",
+            .tokenizer_name = tokenizer_->name(),
+            .tokenizer = tokenizer_,
+            .token_ids = true};
   }
   void set_steps(record::StepSink* steps, TimeNs origin) override {
     engine_.engine->set_step_origin(origin);
@@ -59,7 +64,8 @@ Result<std::unique_ptr<BenchTarget>> connect_sim(const BenchServeOptions& option
   config.num_blocks = static_cast<std::uint32_t>(options.sim_kv_blocks);
   config.max_model_len = engine.max_model_len.value_or(static_cast<std::uint32_t>(options.sim_max_model_len));
   TS_TRY_STATUS(sched::validate(config));
-  TS_TRY(const sim::ConstCosts costs, sim::const_costs_from_us(options.sim_prefill_us_per_token, options.sim_decode_us));
+  TS_TRY(const sim::ConstCosts costs,
+         sim::const_costs_from_us(options.sim_prefill_us_per_token, options.sim_decode_us));
   auto loop = std::make_unique<VirtualLoop>();
   VirtualLoop& borrowed = *loop;
   TS_TRY(auto made, sim::make_const_engine(borrowed, config, costs, nullptr, kVocabulary));

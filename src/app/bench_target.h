@@ -1,7 +1,9 @@
-// What `bench serve` measures, connected and ready: a server over HTTP, the embedded engine on its own thread, or virtual time.
+// What `bench serve` measures, connected and ready: a server over HTTP, the embedded engine on its own thread, or
+// virtual time.
 //
-// Ownership: a BenchTarget owns loop, target and whatever stands behind it. Threads: the main thread (the client loop's).
-// Failure: unreachable for a server that cannot be reached or answers wrongly, usage for options that cannot be.
+// Ownership: a BenchTarget owns loop, target and whatever stands behind it. Threads: the main thread (the client
+// loop's). Failure: unreachable for a server that cannot be reached or answers wrongly, usage for options that cannot
+// be.
 #pragma once
 
 #include <functional>
@@ -27,8 +29,8 @@ class BenchTarget {
   virtual PlanContext context() const = 0;
   /// One request that shares nothing with what is measured; before the first run.
   virtual Status ready_check() { return {}; }
-  /// Sends the engine's step records, with times from `origin`, to `steps` from now on; null: nowhere. When it returns after a
-  /// null, no call is under way any more. Targets without an engine ignore it.
+  /// Sends the engine's step records, with times from `origin`, to `steps` from now on; null: nowhere. When it returns
+  /// after a null, no call is under way any more. Targets without an engine ignore it.
   virtual void set_steps(record::StepSink* /*steps*/, TimeNs /*origin*/) {}
   virtual std::uint32_t num_blocks() const { return 0; }
   virtual std::uint32_t block_size() const { return 0; }

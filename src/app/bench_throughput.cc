@@ -1,4 +1,5 @@
-// `tokenstone bench throughput`: everything at once on the embedded engine, as `vllm bench throughput` does it; received tokens only.
+// `tokenstone bench throughput`: everything at once on the embedded engine, as `vllm bench throughput` does it;
+// received tokens only.
 #include <cstdio>
 
 #include <fmt/format.h>
@@ -17,7 +18,8 @@ namespace {
 struct ThroughputFlags {
   std::string model, tokenizer, output_json, json, workload, dataset_name = "sharegpt", dataset_path;
   double scale = 1.0;
-  std::int64_t num_prompts = 1000, num_warmups = 0, seed = 0, n = 1, random_input_len = 1024, random_output_len = 128, prefix_len = 0;
+  std::int64_t num_prompts = 1000, num_warmups = 0, seed = 0, n = 1, random_input_len = 1024, random_output_len = 128,
+               prefix_len = 0;
   std::string random_range_ratio = "0.0";
   std::optional<std::int64_t> input_len, output_len;
   bool no_oversample = false;
@@ -25,12 +27,15 @@ struct ThroughputFlags {
 };
 
 FlagSet throughput_flags(ThroughputFlags& f) {
-  FlagSet flags("bench throughput", "The throughput of the embedded engine with every request queued at once. Tokens are counted as received, never as asked.");
+  FlagSet flags("bench throughput",
+                "The throughput of the embedded engine with every request queued at once. Tokens are counted as "
+                "received, never as asked.");
   flags.group("Requests")
       .add("model", &f.model, "NAME", "a shape or a file; tiny-15m unless given")
       .add("tokenizer", &f.tokenizer, "PATH", "the model's own unless given")
       .add("num-prompts", &f.num_prompts, "N", "requests")
-      .add("dataset-name", &f.dataset_name, "NAME", "random, sonnet, sharegpt (without a path a built-in length law), custom, azure, mooncake")
+      .add("dataset-name", &f.dataset_name, "NAME",
+           "random, sonnet, sharegpt (without a path a built-in length law), custom, azure, mooncake")
       .add("dataset-path", &f.dataset_path, "FILE", "the data set's file", {"dataset"})
       .add("workload", &f.workload, "NAME", "chat, generate, summarize, long or mixed, instead of a data set")
       .add("scale", &f.scale, "X", "multiply the lengths of workloads, laws and traces")
@@ -64,7 +69,8 @@ FlagSet throughput_flags(ThroughputFlags& f) {
 }
 
 Status check(const ThroughputFlags& f) {
-  if (f.num_prompts < 1) return usage_error(fmt::format("--num-prompts must be at least 1, not {}", f.num_prompts), "num-prompts");
+  if (f.num_prompts < 1)
+    return usage_error(fmt::format("--num-prompts must be at least 1, not {}", f.num_prompts), "num-prompts");
   if (f.num_warmups < 0) return usage_error("--num-warmups must be 0 or more", "num-warmups");
   if (f.n != 1) return usage_error(fmt::format("--n {} is not supported: one sample per prompt", f.n), "n");
   return {};
@@ -91,8 +97,10 @@ Result<std::unique_ptr<workload::RequestSource>> make_source(const ThroughputFla
 
 Result<runtime::EngineRequest> to_request(record::RequestSpec spec, const engine::Engine& engine) {
   if (spec.prompt_len + spec.output_len > static_cast<std::int64_t>(engine.max_model_len()))
-    return usage_error(fmt::format("request {} needs {} tokens ({} prompt + {} output), the model's max_model_len is {}; shorten the lengths or give --scale",
-                                   spec.index, spec.prompt_len + spec.output_len, spec.prompt_len, spec.output_len, engine.max_model_len()));
+    return usage_error(fmt::format(
+        "request {} needs {} tokens ({} prompt + {} output), the model's max_model_len is {}; shorten the lengths or "
+        "give --scale",
+        spec.index, spec.prompt_len + spec.output_len, spec.prompt_len, spec.output_len, engine.max_model_len()));
   runtime::EngineRequest request;
   request.request_id = spec.request_id;
   TS_TRY(request.prompt, engine.prompt_encoder().encode(spec));
@@ -102,7 +110,8 @@ Result<runtime::EngineRequest> to_request(record::RequestSpec spec, const engine
   return request;
 }
 
-Result<std::vector<runtime::EngineRequest>> make_requests(const workload::RequestSource& source, const engine::Engine& engine, std::uint64_t n, bool warmup) {
+Result<std::vector<runtime::EngineRequest>> make_requests(const workload::RequestSource& source,
+                                                          const engine::Engine& engine, std::uint64_t n, bool warmup) {
   std::vector<runtime::EngineRequest> requests;
   for (std::uint32_t i = 0; i < n; ++i) {
     TS_TRY(auto request, to_request(warmup ? source.warmup(i) : source.at(i), engine));
@@ -122,18 +131,20 @@ Status report(const OfflineResult& r, const ThroughputFlags& f) {
                                        {"total_input_tokens", r.input_tokens},
                                        {"total_output_tokens", r.output_tokens},
                                        {"input_tokens_per_second", static_cast<double>(r.input_tokens) / seconds},
-                                       {"output_tokens_per_second", static_cast<double>(r.output_tokens) / seconds}};
+                                       {"output_tokens_per_second", static_cast<double>(r.output_tokens) / seconds},
+                                       {"checks", nlohmann::ordered_json::array()}};  // no objective of its own
   for (const std::string& path : {f.output_json, f.json})
     if (!path.empty() && path != "-") TS_TRY_STATUS(record::write_file_atomically(path, json.dump(2) + "\n"));
   if (f.json == "-") {
     std::puts(json.dump(2).c_str());
     return {};
   }
-  fmt::print("Throughput: {:.2f} requests/s, {:.2f} total tokens/s, {:.2f} output tokens/s\n", static_cast<double>(r.finished) / seconds, total / seconds,
+  fmt::print("Throughput: {:.2f} requests/s, {:.2f} total tokens/s, {:.2f} output tokens/s\n",
+             static_cast<double>(r.finished) / seconds, total / seconds,
              static_cast<double>(r.output_tokens) / seconds);
   fmt::print("Total num prompt tokens:  {}\nTotal num output tokens:  {}\n", r.input_tokens, r.output_tokens);
-  fmt::print("{} requests in {} s, input {} tokens/s\n", format_count(static_cast<std::int64_t>(r.finished)), format_figure(seconds),
-             format_figure(static_cast<double>(r.input_tokens) / seconds));
+  fmt::print("{} requests in {} s, input {} tokens/s\n", format_count(static_cast<std::int64_t>(r.finished)),
+             format_figure(seconds), format_figure(static_cast<double>(r.input_tokens) / seconds));
   return {};
 }
 

@@ -1,5 +1,6 @@
-// The subcommands. Each stands in its own file, parses its flags, wires modules together and prints; it returns the exit code of
-// docs/formats.md: 0 passed, 1 wrong use, 2 an objective failed, 3 the result is not valid, 4 unreachable or interrupted.
+// The subcommands. Each stands in its own file, parses its flags, wires modules together and prints; it returns the
+// exit code of docs/formats.md: 0 passed, 1 wrong use, 2 an objective failed, 3 the result is not valid, 4 unreachable
+// or interrupted.
 #pragma once
 
 #include <string>

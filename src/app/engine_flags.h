@@ -1,6 +1,6 @@
-// The embedded engine's flags, the same in `serve`, `bench serve --target engine`, `bench latency` and `bench throughput`: vLLM's
-// engine arguments that concern text generation, the others accepted or refused by name.
-// Ownership: the FlagSet binds to the values, which must outlive it.
+// The embedded engine's flags, the same in `serve`, `bench serve --target engine`, `bench latency` and `bench
+// throughput`: vLLM's engine arguments that concern text generation, the others accepted or refused by name. Ownership:
+// the FlagSet binds to the values, which must outlive it.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// The flag tables of the commands that have a counterpart in vLLM, bound to values that nobody reads: for docs/vllm-parity.md.
+// The flag tables of the commands that have a counterpart in vLLM, bound to values that nobody reads: for
+// docs/vllm-parity.md.
 #pragma once
 
 #include "app/flags.h"

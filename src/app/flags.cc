@@ -23,7 +23,9 @@ std::string with_dashes(std::string_view name) {
 bool is_switch(const FlagSet::Slot& slot) { return std::holds_alternative<bool*>(slot); }
 bool is_list(const FlagSet::Slot& slot) { return std::holds_alternative<std::vector<std::string>*>(slot); }
 
-std::string show_number(double value) { return std::isinf(value) ? (value > 0 ? "inf" : "-inf") : fmt::format("{}", value); }
+std::string show_number(double value) {
+  return std::isinf(value) ? (value > 0 ? "inf" : "-inf") : fmt::format("{}", value);
+}
 
 /// A slot's value as text; empty when an optional or a list is empty.
 std::string show(const FlagSet::Slot& slot) {
@@ -46,15 +48,25 @@ struct Store {
 
   Status operator()(std::string* slot) const { return *slot = text, Status{}; }
   Status operator()(std::optional<std::string>* slot) const { return *slot = text, Status{}; }
-  Status operator()(std::int64_t* slot) const { return store_int([&](std::int64_t v) { *slot = v; }); }
-  Status operator()(std::optional<std::int64_t>* slot) const { return store_int([&](std::int64_t v) { *slot = v; }); }
-  Status operator()(double* slot) const { return store_double([&](double v) { *slot = v; }); }
-  Status operator()(std::optional<double>* slot) const { return store_double([&](double v) { *slot = v; }); }
+  Status operator()(std::int64_t* slot) const {
+    return store_int([&](std::int64_t v) { *slot = v; });
+  }
+  Status operator()(std::optional<std::int64_t>* slot) const {
+    return store_int([&](std::int64_t v) { *slot = v; });
+  }
+  Status operator()(double* slot) const {
+    return store_double([&](double v) { *slot = v; });
+  }
+  Status operator()(std::optional<double>* slot) const {
+    return store_double([&](double v) { *slot = v; });
+  }
   Status operator()(std::vector<std::string>* slot) const { return slot->push_back(text), Status{}; }
   Status operator()(bool* slot) const {
     const std::string word = to_lower(text);
     if (word != "true" && word != "false" && word != "1" && word != "0")
-      return usage_error(fmt::format("--{} is a switch: give --{}, --no-{} or --{}=true|false, not '{}'", name, name, name, name, text), name);
+      return usage_error(fmt::format("--{} is a switch: give --{}, --no-{} or --{}=true|false, not '{}'", name, name,
+                                     name, name, text),
+                         name);
     *slot = word == "true" || word == "1";
     return {};
   }
@@ -82,13 +94,17 @@ bool starts_flag(const std::string& word) { return word.size() > 2 && word[0] ==
 /// The words `--key value...` that a YAML or JSON file of flags stands for.
 Result<std::vector<std::string>> config_words(const std::string& path) {
   std::ifstream in(path);
-  if (!in) return usage_error(fmt::format("--config: cannot read '{}'; name a YAML or JSON file that holds flags", path), "config");
+  if (!in)
+    return usage_error(fmt::format("--config: cannot read '{}'; name a YAML or JSON file that holds flags", path),
+                       "config");
   std::ostringstream text;
   text << in.rdbuf();
   std::vector<std::string> words;
   try {
     const YAML::Node root = YAML::Load(text.str());
-    if (!root.IsMap()) return usage_error(fmt::format("--config: '{}' must hold a map of flags, such as 'num-prompts: 100'", path), "config");
+    if (!root.IsMap())
+      return usage_error(fmt::format("--config: '{}' must hold a map of flags, such as 'num-prompts: 100'", path),
+                         "config");
     for (const auto& entry : root) {
       const std::string key = "--" + entry.first.as<std::string>();
       const YAML::Node& value = entry.second;
@@ -98,7 +114,9 @@ Result<std::vector<std::string>> config_words(const std::string& path) {
       } else if (value.IsNull()) {
         words.push_back(key);
       } else if (value.IsMap()) {
-        return usage_error(fmt::format("--config: '{}' in '{}' holds a map; write it as a JSON text in quotes", entry.first.as<std::string>(), path), "config");
+        return usage_error(fmt::format("--config: '{}' in '{}' holds a map; write it as a JSON text in quotes",
+                                       entry.first.as<std::string>(), path),
+                           "config");
       } else {
         words.push_back(key + "=" + value.as<std::string>());
       }
@@ -130,17 +148,20 @@ void wrap_into(std::string& out, const std::string& text, std::size_t indent, st
 
 }  // namespace
 
-FlagSet::FlagSet(std::string command, std::string summary) : command_(std::move(command)), summary_(std::move(summary)) {}
+FlagSet::FlagSet(std::string command, std::string summary)
+    : command_(std::move(command)), summary_(std::move(summary)) {}
 
 FlagSet& FlagSet::group(std::string title) {
   group_ = std::move(title);
   return *this;
 }
 
-FlagSet& FlagSet::add(std::string name, Slot slot, std::string meta, std::string help, std::vector<std::string> aliases) {
+FlagSet& FlagSet::add(std::string name, Slot slot, std::string meta, std::string help,
+                      std::vector<std::string> aliases) {
   std::string shown = show(slot);
   if (is_switch(slot) && shown == "false") shown.clear();
-  flags_.push_back(Flag{std::move(name), slot, std::move(meta), std::move(help), group_, std::move(aliases), std::move(shown)});
+  flags_.push_back(
+      Flag{std::move(name), slot, std::move(meta), std::move(help), group_, std::move(aliases), std::move(shown)});
   return *this;
 }
 
@@ -159,7 +180,9 @@ FlagSet& FlagSet::refuse(std::string name, std::string why) {
   return *this;
 }
 
-bool FlagSet::Parsed::was_given(std::string_view name) const { return std::find(given.begin(), given.end(), name) != given.end(); }
+bool FlagSet::Parsed::was_given(std::string_view name) const {
+  return std::find(given.begin(), given.end(), name) != given.end();
+}
 
 Result<FlagSet::Parsed> FlagSet::parse(const std::vector<std::string>& args) {
   // The config file's flags come first, so that the command line wins.
@@ -184,7 +207,8 @@ Result<FlagSet::Parsed> FlagSet::parse(const std::vector<std::string>& args) {
       parsed.help = true;
       return parsed;
     }
-    const bool short_flag = word.size() == 2 && word[0] == '-' && std::isalpha(static_cast<unsigned char>(word[1])) != 0;
+    const bool short_flag =
+        word.size() == 2 && word[0] == '-' && std::isalpha(static_cast<unsigned char>(word[1])) != 0;
     if (!starts_flag(word) && !short_flag) {
       if (next_positional == positionals_.size())
         return usage_error(fmt::format("'{}' is one word too many; see 'tokenstone {} --help'", word, command_));
@@ -193,7 +217,8 @@ Result<FlagSet::Parsed> FlagSet::parse(const std::vector<std::string>& args) {
       continue;
     }
     const std::size_t equals = word.find('=');
-    const std::string name = with_dashes(std::string_view(word).substr(short_flag ? 1 : 2, equals == std::string::npos ? equals : equals - (short_flag ? 1 : 2)));
+    const std::string name = with_dashes(std::string_view(word).substr(
+        short_flag ? 1 : 2, equals == std::string::npos ? equals : equals - (short_flag ? 1 : 2)));
     std::optional<std::string> value;
     if (equals != std::string::npos) value = word.substr(equals + 1);
 
@@ -213,8 +238,10 @@ Result<FlagSet::Parsed> FlagSet::parse(const std::vector<std::string>& args) {
     auto flag = named(name);
     if (flag == flags_.end() && name.starts_with("no-") && !value) {
       flag = named(std::string_view(name).substr(3));
-      if (flag != flags_.end() && is_switch(flag->slot)) value = "false";
-      else flag = flags_.end();
+      if (flag != flags_.end() && is_switch(flag->slot))
+        value = "false";
+      else
+        flag = flags_.end();
     }
     if (flag == flags_.end()) {
       std::vector<std::string> names;
@@ -224,7 +251,10 @@ Result<FlagSet::Parsed> FlagSet::parse(const std::vector<std::string>& args) {
       }
       for (const auto& [known, why] : accepted_) names.push_back(known);
       const auto near = nearest_name(name, names);
-      return usage_error(fmt::format("unknown flag --{}{}", name, near ? fmt::format("; did you mean --{}?", *near) : fmt::format("; see 'tokenstone {} --help'", command_)), name);
+      return usage_error(fmt::format("unknown flag --{}{}", name,
+                                     near ? fmt::format("; did you mean --{}?", *near)
+                                          : fmt::format("; see 'tokenstone {} --help'", command_)),
+                         name);
     }
     if (is_list(flag->slot)) {
       std::get<std::vector<std::string>*>(flag->slot)->clear();

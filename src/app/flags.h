@@ -2,8 +2,8 @@
 //
 // `_` and `-` are the same in a flag's name; a flag given twice: the last wins; `--flag=value` and `--flag value`;
 // `--no-flag` for switches; `--config FILE` (YAML or JSON) holds flags, the command line wins over it.
-// A flag of vLLM's that means nothing here is accepted with a note; one that is not supported is refused by name; anything
-// else is an error with the nearest name. Ownership: the bound variables outlive the FlagSet.
+// A flag of vLLM's that means nothing here is accepted with a note; one that is not supported is refused by name;
+// anything else is an error with the nearest name. Ownership: the bound variables outlive the FlagSet.
 #pragma once
 
 #include <cstdint>
@@ -22,12 +22,12 @@ namespace tokenstone::app {
 class FlagSet {
  public:
   /// Where a flag's value goes. A vector takes one or more words (`--goodput ttft:200 tpot:50`).
-  using Slot = std::variant<std::string*, std::int64_t*, double*, bool*, std::optional<std::string>*, std::optional<std::int64_t>*,
-                            std::optional<double>*, std::vector<std::string>*>;
+  using Slot = std::variant<std::string*, std::int64_t*, double*, bool*, std::optional<std::string>*,
+                            std::optional<std::int64_t>*, std::optional<double>*, std::vector<std::string>*>;
   struct Flag {
-    std::string name;        ///< with `-`, without the leading dashes: "max-concurrency"
+    std::string name;  ///< with `-`, without the leading dashes: "max-concurrency"
     Slot slot;
-    std::string meta;        ///< "N", "RATE", "FILE"; empty for switches
+    std::string meta;  ///< "N", "RATE", "FILE"; empty for switches
     std::string help;
     std::string group;
     std::vector<std::string> aliases;

@@ -87,7 +87,8 @@ TEST(FlagSet, ForeignFlagsAreAcceptedWithANoteOrRefusedByName) {
 
 TEST(FlagSet, WrongValuesSayWhatWasExpected) {
   Options o;
-  for (const auto& args : std::vector<std::vector<std::string>>{{"--num-prompts", "many"}, {"--num-prompts"}, {"--ignore-eos=maybe"}, {"--goodput"}, {"a", "b"}})
+  for (const auto& args : std::vector<std::vector<std::string>>{
+           {"--num-prompts", "many"}, {"--num-prompts"}, {"--ignore-eos=maybe"}, {"--goodput"}, {"a", "b"}})
     EXPECT_FALSE(flags_for(o).parse(args)) << args[0];
 }
 
@@ -109,7 +110,8 @@ TEST(FlagSet, TheHelpFitsEightyColumns) {
   Options o;
   const std::string help = flags_for(o).help();
   std::size_t longest = 0, start = 0;
-  for (std::size_t end; (end = help.find('\n', start)) != std::string::npos; start = end + 1) longest = std::max(longest, end - start);
+  for (std::size_t end; (end = help.find('\n', start)) != std::string::npos; start = end + 1)
+    longest = std::max(longest, end - start);
   EXPECT_LE(longest, 80u) << help;
 }
 

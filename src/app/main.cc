@@ -34,7 +34,9 @@ const std::vector<Command>& commands() {
 }
 
 void print_help() {
-  std::fputs("tokenstone proves whether an LLM inference engine is really faster.\n\nusage: tokenstone COMMAND [flags]\n\n", stdout);
+  std::fputs(
+      "tokenstone proves whether an LLM inference engine is really faster.\n\nusage: tokenstone COMMAND [flags]\n\n",
+      stdout);
   for (const Command& command : commands()) fmt::print("  {:<18}{}\n", join(command.words, " "), command.summary);
   std::fputs(
       "\n  tokenstone COMMAND --help      the command's flags\n"
@@ -47,7 +49,9 @@ int unknown(const std::string& typed) {
   std::vector<std::string> names;
   for (const Command& command : commands()) names.push_back(join(command.words, " "));
   const auto near = nearest_name(typed, names);
-  return app::report_error(Error{ErrorKind::usage, fmt::format("unknown command '{}'{}", typed, near ? fmt::format("; did you mean '{}'?", *near) : "; see 'tokenstone --help'")});
+  return app::report_error(Error{
+      ErrorKind::usage, fmt::format("unknown command '{}'{}", typed,
+                                    near ? fmt::format("; did you mean '{}'?", *near) : "; see 'tokenstone --help'")});
 }
 
 }  // namespace
@@ -64,7 +68,8 @@ int main(int argc, char** argv) {
     return 0;
   }
   for (const Command& command : commands()) {
-    if (args.size() < command.words.size() || !std::equal(command.words.begin(), command.words.end(), args.begin())) continue;
+    if (args.size() < command.words.size() || !std::equal(command.words.begin(), command.words.end(), args.begin()))
+      continue;
     return command.run(app::Args(args.begin() + static_cast<std::ptrdiff_t>(command.words.size()), args.end()));
   }
   return unknown(args[0] == "bench" && args.size() > 1 ? "bench " + args[1] : args[0]);

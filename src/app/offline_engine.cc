@@ -25,7 +25,8 @@ class Counter final : public runtime::EngineSink {
 
 }  // namespace
 
-Result<std::unique_ptr<OfflineEngine>> OfflineEngine::create(const EngineFlags& flags, const std::string& model, const std::string& tokenizer) {
+Result<std::unique_ptr<OfflineEngine>> OfflineEngine::create(const EngineFlags& flags, const std::string& model,
+                                                             const std::string& tokenizer) {
   TS_TRY(engine::EngineOptions options, flags.resolve());
   if (!model.empty()) options.model = model;
   if (!tokenizer.empty()) options.tokenizer = tokenizer;

@@ -12,16 +12,18 @@
 namespace tokenstone::app {
 
 struct OfflineResult {
-  TimeNs elapsed = 0;                  ///< first submission to last finish
-  std::uint64_t input_tokens = 0;      ///< of finished requests
-  std::uint64_t output_tokens = 0;     ///< received, never asked
+  TimeNs elapsed = 0;               ///< first submission to last finish
+  std::uint64_t input_tokens = 0;   ///< of finished requests
+  std::uint64_t output_tokens = 0;  ///< received, never asked
   std::uint64_t finished = 0;
 };
 
 class OfflineEngine {
  public:
-  /// `model` as given by the person; empty: the default shape. All CPUs unless --threads says otherwise: nothing else runs.
-  static Result<std::unique_ptr<OfflineEngine>> create(const EngineFlags& flags, const std::string& model, const std::string& tokenizer);
+  /// `model` as given by the person; empty: the default shape. All CPUs unless --threads says otherwise: nothing else
+  /// runs.
+  static Result<std::unique_ptr<OfflineEngine>> create(const EngineFlags& flags, const std::string& model,
+                                                       const std::string& tokenizer);
 
   engine::Engine& engine() { return *engine_; }
   Result<OfflineResult> run(std::vector<runtime::EngineRequest> requests);

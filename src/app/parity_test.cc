@@ -15,7 +15,8 @@ TEST(Parity, EveryFlagOfVllmsIsSupportedAcceptedOrRefusedByName) {
   for (const ForeignCommand& command : vllm_commands()) {
     const auto standings = standings_of(command.command);
     for (const std::string_view flag : command.flags)
-      EXPECT_TRUE(standings.contains(std::string(flag))) << "vllm " << command.command << " --" << flag << " has no standing";
+      EXPECT_TRUE(standings.contains(std::string(flag)))
+          << "vllm " << command.command << " --" << flag << " has no standing";
   }
 }
 

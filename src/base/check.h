@@ -1,4 +1,5 @@
-// Checks for programmer errors and for the state that the engine keeps: they stay on in release builds and stop the process.
+// Checks for programmer errors and for the state that the engine keeps: they stay on in release builds and stop the
+// process.
 #pragma once
 
 #include <string_view>
@@ -10,8 +11,8 @@ namespace tokenstone {
 
 }  // namespace tokenstone
 
-#define TS_CHECK(condition, message)                                                     \
-  do {                                                                                   \
-    if (!(condition)) [[unlikely]]                                                       \
-      ::tokenstone::check_failed(__FILE__, __LINE__, #condition, (message));             \
+#define TS_CHECK(condition, message)                                         \
+  do {                                                                       \
+    if (!(condition)) [[unlikely]]                                           \
+      ::tokenstone::check_failed(__FILE__, __LINE__, #condition, (message)); \
   } while (false)

@@ -42,15 +42,15 @@ inline std::unexpected<Error> usage_error(std::string message, std::string param
 
 #define TS_CONCAT_INNER(a, b) a##b
 #define TS_CONCAT(a, b) TS_CONCAT_INNER(a, b)
-/// Evaluates an expression of type Result<T>; returns its error from the enclosing function, else binds `decl` to the value.
-#define TS_TRY(decl, expression)                                       \
-  auto TS_CONCAT(ts_try_, __LINE__) = (expression);                    \
-  if (!TS_CONCAT(ts_try_, __LINE__))                                   \
-    return std::unexpected(std::move(TS_CONCAT(ts_try_, __LINE__)).error()); \
+/// Evaluates an expression of type Result<T>; returns its error from the enclosing function, else binds `decl` to the
+/// value.
+#define TS_TRY(decl, expression)                                                                              \
+  auto TS_CONCAT(ts_try_, __LINE__) = (expression);                                                           \
+  if (!TS_CONCAT(ts_try_, __LINE__)) return std::unexpected(std::move(TS_CONCAT(ts_try_, __LINE__)).error()); \
   decl = *std::move(TS_CONCAT(ts_try_, __LINE__))
 /// The same for a Status.
-#define TS_TRY_STATUS(expression)                                \
-  do {                                                           \
-    auto ts_try_status = (expression);                           \
+#define TS_TRY_STATUS(expression)                                                 \
+  do {                                                                            \
+    auto ts_try_status = (expression);                                            \
     if (!ts_try_status) return std::unexpected(std::move(ts_try_status).error()); \
   } while (false)

@@ -1,5 +1,5 @@
-// Counter-based random numbers: a number is a pure function of (seed, stream, counter), so that arrivals, lengths, prompts
-// and sampling each have a stream of their own and no draw depends on how many others were made before.
+// Counter-based random numbers: a number is a pure function of (seed, stream, counter), so that arrivals, lengths,
+// prompts and sampling each have a stream of their own and no draw depends on how many others were made before.
 //
 // Source: Philox4x32-10, Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
 // The distributions are written out here because those of <random> differ between standard libraries.

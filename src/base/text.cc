@@ -35,7 +35,8 @@ std::optional<TimeNs> parse_duration(std::string_view text) {
   for (const Unit& unit : units) {
     if (!text.ends_with(unit.suffix)) continue;
     const auto number = parse_double(text.substr(0, text.size() - unit.suffix.size()));
-    if (number && std::isfinite(*number) && *number * unit.ns < 9e18) return static_cast<TimeNs>(std::llround(*number * unit.ns));
+    if (number && std::isfinite(*number) && *number * unit.ns < 9e18)
+      return static_cast<TimeNs>(std::llround(*number * unit.ns));
   }
   const auto seconds = parse_double(text);
   if (!seconds || !std::isfinite(*seconds) || *seconds >= 9e9) return std::nullopt;
@@ -121,7 +122,8 @@ std::string format_figure(double value) {
   const int decimals = std::clamp(2 - magnitude, 0, 9);
   std::string text = fmt::format("{:.{}f}", value, decimals);
   // Rounding may have added a digit (9.996 -> 10.00): format again with one decimal less.
-  if (decimals > 0 && std::fabs(std::stod(text)) >= std::pow(10.0, magnitude + 1)) text = fmt::format("{:.{}f}", value, decimals - 1);
+  if (decimals > 0 && std::fabs(std::stod(text)) >= std::pow(10.0, magnitude + 1))
+    text = fmt::format("{:.{}f}", value, decimals - 1);
   return text;
 }
 
@@ -132,7 +134,11 @@ std::string to_valid_utf8(std::string_view bytes) {
   const auto byte = [&](std::size_t k) { return static_cast<unsigned char>(bytes[k]); };
   while (i < bytes.size()) {
     const unsigned char lead = byte(i);
-    std::size_t length = lead < 0x80 ? 1 : lead >= 0xC2 && lead <= 0xDF ? 2 : (lead & 0xF0) == 0xE0 ? 3 : lead >= 0xF0 && lead <= 0xF4 ? 4 : 0;
+    std::size_t length = lead < 0x80                    ? 1
+                         : lead >= 0xC2 && lead <= 0xDF ? 2
+                         : (lead & 0xF0) == 0xE0        ? 3
+                         : lead >= 0xF0 && lead <= 0xF4 ? 4
+                                                        : 0;
     std::size_t good = length == 0 ? 0 : 1;
     for (; good > 0 && good < length && i + good < bytes.size(); ++good) {
       const unsigned char next = byte(i + good);

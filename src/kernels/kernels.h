@@ -24,7 +24,7 @@
 
 namespace tokenstone::kernels {
 
-enum class Isa { scalar, avx2, avx512, avx512bf16 };
+enum class Isa { scalar, avx2, avx512, avx512bf16, amx };
 std::string_view to_string(Isa isa);
 std::optional<Isa> parse_isa(std::string_view name);
 
@@ -125,7 +125,8 @@ struct Kernels {
 };
 
 /// What this CPU can run, scalar first, best last. CPUs other than x86-64 run the scalar table, which their compiler
-/// vectorises as it can.
+/// vectorises as it can. The first call asks the operating system for AMX's registers, for the whole process; amx is
+/// left out where it refuses.
 std::vector<Isa> supported_isas();
 /// Precondition: supported.
 const Kernels& kernels_for(Isa isa);

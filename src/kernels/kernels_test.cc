@@ -4,6 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#if defined(__x86_64__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
 #include <cmath>
 
 #include "base/rng.h"
@@ -51,13 +56,13 @@ TYPED_TEST_SUITE(Typed, Types);
 
 TYPED_TEST(Typed, GemmEqualsThePlainLoop) {
   using T = TypeParam;
-  for (const auto& [n, k] : {std::pair<std::size_t, std::size_t>{64, 288}, {37, 64}, {16, 2}, {100, 172}}) {
-    const auto w = random_floats(n * k, 1), a = random_floats(19 * k, 2);
+  for (const auto& [n, k] : {std::pair<std::size_t, std::size_t>{64, 288}, {37, 64}, {16, 2}, {100, 172}, {144, 96}}) {
+    const auto w = random_floats(n * k, 1), a = random_floats(85 * k, 2);
     const auto matrix = packed<T>(n, k, w);
     const auto activations = as<T>(a);
     const std::size_t ldo = matrix.panels() * kPanel;
     for (const Isa isa : supported_isas())
-      for (const std::size_t rows : {1, 2, 3, 4, 5, 8, 9, 19}) {
+      for (const std::size_t rows : {1, 2, 3, 4, 5, 8, 9, 19, 32, 48, 85}) {
         std::vector<float> out(rows * ldo, 0.5f);
         GemmCall<T> call{activations.data(), k, matrix.data(), rows, k, 0, matrix.panels()};
         call.epilogue = Epilogue::add;
@@ -82,7 +87,7 @@ TYPED_TEST(Typed, GemmEqualsThePlainLoop) {
 
 TYPED_TEST(Typed, GemmRowsDoNotDependOnTheBatchOrThePanelRange) {
   using T = TypeParam;
-  constexpr std::size_t n = 144, k = 192, most = 64;
+  constexpr std::size_t n = 144, k = 192, most = 70;
   const auto matrix = packed<T>(n, k, random_floats(n * k, 3));
   const auto a = as<T>(random_floats(most * k, 4));
   for (const Isa isa : supported_isas()) {
@@ -107,14 +112,47 @@ TYPED_TEST(Typed, GemmRowsDoNotDependOnTheBatchOrThePanelRange) {
   }
 }
 
+/// Rows that the epilogues must not touch keep what was there, and a matrix larger than a near cache is cut nowhere.
+TYPED_TEST(Typed, EpiloguesOfRowsDoNotDependOnTheBatch) {
+  using T = TypeParam;
+  constexpr std::size_t n = 1056, k = 288, most = 55, guard = 16;
+  const auto matrix = packed<T>(n, k, random_floats(n * k, 16));
+  const auto a = as<T>(random_floats(most * k, 17));
+  for (const Isa isa : supported_isas()) {
+    const auto compute = [&](std::size_t first, std::size_t rows) {
+      std::pair result{std::vector<float>((rows + guard) * n, 0.25f), std::vector<T>((rows + guard) * n / 2)};
+      GemmCall<T> call{a.data() + first * k, k, matrix.data(), rows, k, 0, matrix.panels(), Epilogue::add};
+      call.out = result.first.data();
+      call.ldo = n;
+      kernels_for(isa).typed<T>().gemm(call);
+      call.epilogue = Epilogue::silu_mul;
+      call.act = result.second.data();
+      call.ldo = n / 2;
+      kernels_for(isa).typed<T>().gemm(call);
+      for (std::size_t i = rows * n; i < (rows + guard) * n; ++i) EXPECT_EQ(result.first[i], 0.25f) << to_string(isa);
+      for (std::size_t i = rows * n / 2; i < (rows + guard) * n / 2; ++i) EXPECT_EQ(to_float(result.second[i]), 0.0f);
+      return result;
+    };
+    const auto whole = compute(0, most);
+    for (const std::size_t rows : {1, 4, 15, 16, 17, 31, 33, 47, 49, 54}) {
+      const std::size_t first = most - rows;
+      const auto part = compute(first, rows);
+      ASSERT_EQ(std::memcmp(part.first.data(), &whole.first[first * n], rows * n * sizeof(float)), 0)
+          << to_string(isa) << " add, rows " << rows;
+      ASSERT_EQ(std::memcmp(part.second.data(), &whole.second[first * n / 2], rows * n / 2 * sizeof(T)), 0)
+          << to_string(isa) << " SiLU, rows " << rows;
+    }
+  }
+}
+
 TYPED_TEST(Typed, SiluMulJoinsTheGateAndUpPanels) {
   using T = TypeParam;
   constexpr std::size_t k = 64, f = 48;
-  const auto w = random_floats(2 * f * k, 5, 0.5), a = random_floats(11 * k, 6);
+  const auto w = random_floats(2 * f * k, 5, 0.5), a = random_floats(53 * k, 6);
   const auto matrix = packed<T>(2 * f, k, w);
   const auto activations = as<T>(a);
   for (const Isa isa : supported_isas())
-    for (const std::size_t rows : {1, 3, 11}) {
+    for (const std::size_t rows : {1, 3, 11, 17, 53}) {
       std::vector<float> sums(rows * 2 * f);
       GemmCall<T> call{activations.data(), k, matrix.data(), rows, k, 0, matrix.panels()};
       call.out = sums.data();
@@ -324,6 +362,39 @@ TEST(Kernels, NamesComeBack) {
   for (const Isa isa : supported_isas()) EXPECT_EQ(parse_isa(to_string(isa)), isa);
   EXPECT_FALSE(parse_isa("sse9").has_value());
 }
+
+#if defined(__x86_64__)
+TEST(Kernels, AmxIsOfferedWithTheKernelsPermissionOnly) {
+  const auto isas = supported_isas();
+  const bool offered = std::find(isas.begin(), isas.end(), Isa::amx) != isas.end();
+  constexpr long kGetPermission = 0x1022;
+  constexpr std::uint64_t kTileData = std::uint64_t{1} << 18;
+  std::uint64_t permitted = 0;
+  if (syscall(SYS_arch_prctl, kGetPermission, &permitted) != 0) permitted = 0;  // before Linux 5.16
+  EXPECT_TRUE(!offered || (permitted & kTileData) != 0);
+}
+
+/// AVX-512 with K not a multiple of 32: the same instructions, so the same bits, whatever the rows.
+TEST(Kernels, AmxLeavesOddDepthsToAvx512) {
+  const auto isas = supported_isas();
+  // Tiles exist on some CPUs only, and only with the kernel's permission; elsewhere there is no such table to look at.
+  if (std::find(isas.begin(), isas.end(), Isa::amx) == isas.end()) GTEST_SKIP() << "no AMX here, or not permitted";
+  constexpr std::size_t n = 80, k = 172;
+  const auto matrix = packed<Bf16>(n, k, random_floats(n * k, 18));
+  for (const std::size_t rows : {1, 16, 33}) {
+    const auto a = as<Bf16>(random_floats(rows * k, 19));
+    const auto compute = [&](Isa isa) {
+      std::vector<float> out(rows * n);
+      GemmCall<Bf16> call{a.data(), k, matrix.data(), rows, k, 0, matrix.panels()};
+      call.out = out.data();
+      call.ldo = n;
+      kernels_for(isa).bf16.gemm(call);
+      return out;
+    };
+    EXPECT_EQ(compute(Isa::amx), compute(Isa::avx512bf16)) << rows;
+  }
+}
+#endif
 
 TEST(PackedMatrix, RowsComeBack) {
   const auto w = random_floats(37 * 22, 15);

@@ -1,9 +1,9 @@
 // Decides when which request is sent. Pure: time is passed in, nothing is read or waited for.
 //
-// Open loop: every request has its instant, made before the start; a late request is sent at once and its instant stays what it
-// was, so the schedule never drifts and lateness is visible as sent - intended. A cap on concurrency holds requests back in
-// order; what it costs is visible the same way. Closed loop: a request's instant is the moment its slot became free.
-// Times: ns from the run's start. Threads: one.
+// Open loop: every request has its instant, made before the start; a late request is sent at once and its instant stays
+// what it was, so the schedule never drifts and lateness is visible as sent - intended. A cap on concurrency holds
+// requests back in order; what it costs is visible the same way. Closed loop: a request's instant is the moment its
+// slot became free. Times: ns from the run's start. Threads: one.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,12 @@
 namespace tokenstone::loadgen {
 
 struct PacerOptions {
-  std::vector<TimeNs> intended;   ///< open loop: ascending instants, one per request
-  std::vector<TimeNs> expires;    ///< empty, or per request: never sent at or after this instant (the end of its stage)
-  bool closed_loop = false;       ///< needs max_concurrency; `intended` is not used
-  std::uint64_t total = 0;        ///< closed loop: requests to send at most
+  std::vector<TimeNs> intended;  ///< open loop: ascending instants, one per request
+  std::vector<TimeNs> expires;   ///< empty, or per request: never sent at or after this instant (the end of its stage)
+  bool closed_loop = false;      ///< needs max_concurrency; `intended` is not used
+  std::uint64_t total = 0;       ///< closed loop: requests to send at most
   std::optional<std::uint32_t> max_concurrency;
-  TimeNs stop_at = kNever;        ///< by duration: nothing is sent at or after this instant
+  TimeNs stop_at = kNever;  ///< by duration: nothing is sent at or after this instant
 };
 
 class Pacer {
@@ -29,7 +29,7 @@ class Pacer {
   struct Due {
     std::uint32_t index;
     TimeNs intended;
-    bool waited_for_slot;   ///< the cap, not the client, made it late
+    bool waited_for_slot;  ///< the cap, not the client, made it late
   };
 
   explicit Pacer(PacerOptions options);

@@ -15,11 +15,16 @@ constexpr std::chrono::seconds kFileInterval{10};
 
 const char* phase_name(int phase) {
   switch (phase) {
-    case ProgressCounters::connect: return "connect";
-    case ProgressCounters::warmup: return "warm-up";
-    case ProgressCounters::measure: return "measure";
-    case ProgressCounters::drain: return "drain";
-    default: return "done";
+    case ProgressCounters::connect:
+      return "connect";
+    case ProgressCounters::warmup:
+      return "warm-up";
+    case ProgressCounters::measure:
+      return "measure";
+    case ProgressCounters::drain:
+      return "drain";
+    default:
+      return "done";
   }
 }
 
@@ -37,14 +42,21 @@ std::string progress_line(const ProgressView& v) {
 }
 
 std::string progress_fields(const ProgressView& v) {
-  std::string line = fmt::format("phase={} elapsed_s={:.1f} planned={} sent={} completed={} failed={} in_flight={} output_tok_s={:.1f}", phase_name(v.phase),
-                                 to_seconds(v.elapsed), v.planned, v.sent, v.completed, v.failed, v.in_flight, v.output_tokens_per_s);
+  std::string line = fmt::format(
+      "phase={} elapsed_s={:.1f} planned={} sent={} completed={} failed={} in_flight={} output_tok_s={:.1f}",
+      phase_name(v.phase), to_seconds(v.elapsed), v.planned, v.sent, v.completed, v.failed, v.in_flight,
+      v.output_tokens_per_s);
   if (v.expected) line += fmt::format(" expected_s={:.1f}", to_seconds(*v.expected));
   return line;
 }
 
 Progress::Progress(const ProgressCounters& counters, std::optional<TimeNs> expected, bool terminal, std::FILE* out)
-    : counters_(counters), expected_(expected), terminal_(terminal), out_(out), last_time_(platform::monotonic_now()), thread_([this] { work(); }) {}
+    : counters_(counters),
+      expected_(expected),
+      terminal_(terminal),
+      out_(out),
+      last_time_(platform::monotonic_now()),
+      thread_([this] { work(); }) {}
 
 Progress::~Progress() {
   {
@@ -88,7 +100,8 @@ void Progress::print() {
 
 void Progress::work() {
   print();
-  const auto interval = terminal_ ? std::chrono::milliseconds(kTerminalInterval) : std::chrono::milliseconds(kFileInterval);
+  const auto interval =
+      terminal_ ? std::chrono::milliseconds(kTerminalInterval) : std::chrono::milliseconds(kFileInterval);
   std::unique_lock lock(mutex_);
   while (!wake_.wait_for(lock, interval, [this] { return closing_; })) {
     lock.unlock();

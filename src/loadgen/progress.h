@@ -1,6 +1,6 @@
-// The progress line of a run, on stderr: redrawn four times a second on a terminal, one `key=value` line per 10 s elsewhere, first
-// and last line always. Reads counters that the runner writes; runs on a thread of its own, so the display never costs the
-// measurement. Ownership: borrows the counters; stops and joins when it goes.
+// The progress line of a run, on stderr: redrawn four times a second on a terminal, one `key=value` line per 10 s
+// elsewhere, first and last line always. Reads counters that the runner writes; runs on a thread of its own, so the
+// display never costs the measurement. Ownership: borrows the counters; stops and joins when it goes.
 #pragma once
 
 #include <condition_variable>
@@ -16,11 +16,11 @@ namespace tokenstone::loadgen {
 
 struct ProgressView {
   int phase = 0;
-  TimeNs elapsed = 0;                     ///< of the measured phase
-  std::optional<TimeNs> expected;         ///< length of the measured phase, when the schedule says it
+  TimeNs elapsed = 0;              ///< of the measured phase
+  std::optional<TimeNs> expected;  ///< length of the measured phase, when the schedule says it
   std::uint64_t planned = 0, sent = 0, completed = 0, failed = 0, output_tokens = 0;
   std::uint32_t in_flight = 0;
-  double output_tokens_per_s = 0;         ///< since the view before
+  double output_tokens_per_s = 0;  ///< since the view before
 };
 
 /// One line of at most 79 columns for a terminal.

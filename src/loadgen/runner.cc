@@ -49,7 +49,8 @@ class Runner::Impl {
   const ProgressCounters& progress() const { return progress_; }
 
  private:
-  // ---- callbacks of the loop, which may outlive the run ---------------------------------------------------------------------
+  // ---- callbacks of the loop, which may outlive the run
+  // ---------------------------------------------------------------------
 
   template <class F>
   std::move_only_function<void()> guarded(F fn) {
@@ -70,7 +71,7 @@ class Runner::Impl {
   struct Slot final : runtime::RequestSink {
     Impl* owner = nullptr;
     const record::RequestSpec* spec = nullptr;
-    record::RequestRecord record;   // absolute times until it is finished
+    record::RequestRecord record;  // absolute times until it is finished
     Ticket ticket;
     bool warmup = false;
     bool waited_for_slot = false;
@@ -83,16 +84,19 @@ class Runner::Impl {
       record.events.push_back(event);
       record.text_bytes += text.size();
       if (record.text.size() < owner->options_.text_cap) record.text.append(text);
-      owner->progress_.output_tokens.fetch_add(event.tokens > 0 ? static_cast<std::uint64_t>(event.tokens) : 1, std::memory_order_relaxed);
+      owner->progress_.output_tokens.fetch_add(event.tokens > 0 ? static_cast<std::uint64_t>(event.tokens) : 1,
+                                               std::memory_order_relaxed);
     }
     void on_end(const runtime::Outcome& outcome) override { owner->on_end(*this, outcome); }
   };
 
-  // ---- schedule -------------------------------------------------------------------------------------------------------------
+  // ---- schedule
+  // -------------------------------------------------------------------------------------------------------------
 
   void prepare_schedule() {
     progress_.planned = options_.planned;
-    for (std::uint64_t i = 0; i < options_.planned; ++i) specs_.push_back(options_.source(static_cast<std::uint32_t>(i)));
+    for (std::uint64_t i = 0; i < options_.planned; ++i)
+      specs_.push_back(options_.source(static_cast<std::uint32_t>(i)));
     std::vector<record::RequestSpec> warm;
     for (std::uint32_t i = 0; i < options_.num_warmups; ++i) warm.push_back(options_.warmup_source(i));
     warm_specs_.assign(std::make_move_iterator(warm.begin()), std::make_move_iterator(warm.end()));
@@ -133,7 +137,8 @@ class Runner::Impl {
     return r;
   }
 
-  // ---- warm-up --------------------------------------------------------------------------------------------------------------
+  // ---- warm-up
+  // --------------------------------------------------------------------------------------------------------------
 
   void run_warmup() {
     if (warm_specs_.empty() || stop_warmup_) return;
@@ -157,11 +162,13 @@ class Runner::Impl {
 
   void on_warmup_end(const runtime::Outcome& outcome) {
     --warm_in_flight_;
-    if (outcome.error_class != record::ErrorClass::none && ++outcome_.warmups_failed == 1) outcome_.warmup_error = outcome.error;
+    if (outcome.error_class != record::ErrorClass::none && ++outcome_.warmups_failed == 1)
+      outcome_.warmup_error = outcome.error;
     post([this] { send_warmups(); });
   }
 
-  // ---- measurement ----------------------------------------------------------------------------------------------------------
+  // ---- measurement
+  // ----------------------------------------------------------------------------------------------------------
 
   void measure(const std::function<void(TimeNs)>& at_start) {
     slots_.clear();
@@ -283,7 +290,8 @@ class Runner::Impl {
     record::RequestRecord& r = slot.record;
     if (!slot.waited_for_slot && r.was_sent() && !options_.pacer.closed_loop)
       outcome_.audit.send_lag.push_back(r.sent - r.intended);
-    if (slot.waited_for_slot && r.was_sent()) outcome_.audit.slot_wait_max = std::max(outcome_.audit.slot_wait_max, r.sent - r.intended);
+    if (slot.waited_for_slot && r.was_sent())
+      outcome_.audit.slot_wait_max = std::max(outcome_.audit.slot_wait_max, r.sent - r.intended);
     make_relative(r);
     decide_output_length(r, counted);
     const bool good = r.succeeded();
@@ -327,7 +335,8 @@ class Runner::Impl {
     interrupt(written.error().message);
   }
 
-  // ---- ending ---------------------------------------------------------------------------------------------------------------
+  // ---- ending
+  // ---------------------------------------------------------------------------------------------------------------
 
   void begin_drain() {
     if (progress_.phase.load() == ProgressCounters::measure) progress_.phase = ProgressCounters::drain;
@@ -371,7 +380,8 @@ class Runner::Impl {
     outcome_.audit.mean_in_flight = in_flight_area_ / static_cast<double>(measured);
     const double cpu = platform::thread_cpu_seconds() - cpu_before;
     outcome_.audit.cpu_share = virtual_ ? -1 : cpu / to_seconds(std::max<TimeNs>(1, loop_.now() - wall_before));
-    if (auto* real = dynamic_cast<platform::RealLoop*>(&loop_)) outcome_.audit.loop_stall_max = real->health().longest_round_ns;
+    if (auto* real = dynamic_cast<platform::RealLoop*>(&loop_))
+      outcome_.audit.loop_stall_max = real->health().longest_round_ns;
     outcome_.phases.emplace_back("measure", std::min(outcome_.end, options_.pacer.stop_at));
     if (options_.pacer.stop_at != kNever && outcome_.end > options_.pacer.stop_at)
       outcome_.phases.emplace_back("drain", outcome_.end - options_.pacer.stop_at);

@@ -1,9 +1,9 @@
 // Carries out a schedule on a Target: warm-up, measurement, drain; each request becomes a record.
 //
-// Ownership: borrows loop, target, source and sink for the run. Threads: the loop's thread, except `progress()` counters, which
-// any thread may read. Times: records are relative to the run's start, the instant t0 of the measured phase.
-// Failure: a request's failure is a record; a sink that cannot write, an interruption or a dead server end the run early and are
-// said in the outcome; completed + failed + unsent = planned always holds.
+// Ownership: borrows loop, target, source and sink for the run. Threads: the loop's thread, except `progress()`
+// counters, which any thread may read. Times: records are relative to the run's start, the instant t0 of the measured
+// phase. Failure: a request's failure is a record; a sink that cannot write, an interruption or a dead server end the
+// run early and are said in the outcome; completed + failed + unsent = planned always holds.
 #pragma once
 
 #include <atomic>
@@ -49,26 +49,26 @@ struct ProgressCounters {
 
 struct RunnerOptions {
   PacerOptions pacer;
-  std::uint64_t planned = 0;          ///< requests of the schedule; in a closed loop by duration not known (0)
+  std::uint64_t planned = 0;  ///< requests of the schedule; in a closed loop by duration not known (0)
   std::uint32_t num_warmups = 0;
   std::uint32_t warmup_concurrency = 8;
   SpecSource source;
-  SpecSource warmup_source;           ///< prompts that no measured request shares
-  OutputCounter count_tokens;         ///< may be empty
-  bool keep_text = false;             ///< keep the text of successes too (--save-detailed)
-  std::size_t text_cap = 1 << 20;     ///< kept bytes of a failed request's text
-  TimeNs drain_limit = kNever;        ///< by duration: how long after the window answers are waited for
+  SpecSource warmup_source;             ///< prompts that no measured request shares
+  OutputCounter count_tokens;           ///< may be empty
+  bool keep_text = false;               ///< keep the text of successes too (--save-detailed)
+  std::size_t text_cap = 1 << 20;       ///< kept bytes of a failed request's text
+  TimeNs drain_limit = kNever;          ///< by duration: how long after the window answers are waited for
   std::uint32_t refused_in_a_row = 20;  ///< this many refused connections one after another: the server is gone
 };
 
 struct RunnerOutcome {
   std::vector<record::RequestRecord> requests;  ///< planned order, unsent ones included
   record::ClientAudit audit;
-  TimeNs start = 0;                   ///< t0, absolute
-  TimeNs end = 0;                     ///< relative: when the last answer was in
+  TimeNs start = 0;  ///< t0, absolute
+  TimeNs end = 0;    ///< relative: when the last answer was in
   std::vector<std::pair<std::string, TimeNs>> phases;
   std::uint64_t warmups_failed = 0;
-  std::string warmup_error;           ///< of the first failed warm-up
+  std::string warmup_error;  ///< of the first failed warm-up
   bool interrupted = false;
   std::string interruption;
   bool server_died = false;

@@ -34,14 +34,14 @@ class FakeTarget final : public runtime::Target {
     const ErrorClass error = failure(request);
     if (error == ErrorClass::none) {
       sink.on_sent(sent);
-      for (int i = 1; i <= tokens; ++i) at(sent + service * i / tokens, ticket, [this, i](runtime::RequestSink& s) {
-        if (i == 1) s.on_first_byte(loop_.now());
-        s.on_tokens({.arrived = loop_.now(), .parsed = loop_.now(), .tokens = 1}, "x");
-      });
+      for (int i = 1; i <= tokens; ++i)
+        at(sent + service * i / tokens, ticket, [this, i](runtime::RequestSink& s) {
+          if (i == 1) s.on_first_byte(loop_.now());
+          s.on_tokens({.arrived = loop_.now(), .parsed = loop_.now(), .tokens = 1}, "x");
+        });
     }
-    at(sent + (error == ErrorClass::none ? service : 0), ticket, [this, error, ticket](runtime::RequestSink& s) {
-      end(ticket, s, error);
-    });
+    at(sent + (error == ErrorClass::none ? service : 0), ticket,
+       [this, error, ticket](runtime::RequestSink& s) { end(ticket, s, error); });
     return ticket;
   }
   void cancel(Ticket ticket, ErrorClass reason) override {
@@ -60,7 +60,10 @@ class FakeTarget final : public runtime::Target {
   void end(Ticket ticket, runtime::RequestSink& sink, ErrorClass error) {
     sinks_.erase(ticket.value);
     --open;
-    sink.on_end({.finished = loop_.now(), .error_class = error, .error = error == ErrorClass::none ? "" : "failed", .usage_completion_tokens = error == ErrorClass::none ? tokens : -1});
+    sink.on_end({.finished = loop_.now(),
+                 .error_class = error,
+                 .error = error == ErrorClass::none ? "" : "failed",
+                 .usage_completion_tokens = error == ErrorClass::none ? tokens : -1});
   }
   Loop& loop_;
   std::uint64_t next_ = 0;

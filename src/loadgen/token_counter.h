@@ -1,6 +1,6 @@
 // Counts tokens of answers on a thread of its own, so that the loop which stamps arrivals never tokenises.
-// Ownership: joins its thread when it goes; every result is posted to the loop, which must still run. Threads: `count` on the
-// loop's thread.
+// Ownership: joins its thread when it goes; every result is posted to the loop, which must still run. Threads: `count`
+// on the loop's thread.
 #pragma once
 
 #include <condition_variable>

@@ -37,7 +37,8 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return raw;
 }
 
-[[noreturn]] void become(const Pipes& pipes, std::vector<char*>& argv, std::vector<char*>& env, const std::string& dir) {
+[[noreturn]] void become(const Pipes& pipes, std::vector<char*>& argv, std::vector<char*>& env,
+                         const std::string& dir) {
   setpgid(0, 0);
   const int null = open("/dev/null", O_RDONLY);
   dup2(null, 0);
@@ -53,7 +54,8 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 }
 
 /// Starts the program; `pipes.err[1]` of -1 sends standard error where standard output goes.
-Result<pid_t> spawn(std::vector<std::string> argv, const std::string& dir, const std::vector<std::string>& extra, Pipes& pipes) {
+Result<pid_t> spawn(std::vector<std::string> argv, const std::string& dir, const std::vector<std::string>& extra,
+                    Pipes& pipes) {
   std::vector<std::string> environment = extra;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view name = std::string_view(*entry).substr(0, std::string_view(*entry).find('='));
@@ -64,7 +66,8 @@ Result<pid_t> spawn(std::vector<std::string> argv, const std::string& dir, const
   }
   auto raw_argv = pointers(argv);
   auto raw_environment = pointers(environment);
-  if (pipe2(pipes.failure, O_CLOEXEC) != 0) return fail(ErrorKind::internal, "cannot make a pipe: the limit of open files is too low");
+  if (pipe2(pipes.failure, O_CLOEXEC) != 0)
+    return fail(ErrorKind::internal, "cannot make a pipe: the limit of open files is too low");
   const pid_t pid = fork();
   if (pid == 0) become(pipes, raw_argv, raw_environment, dir);
   close_fd(pipes.out[1]);
@@ -125,7 +128,8 @@ Result<CommandOutput> run_command(const std::vector<std::string>& argv, TimeNs l
 Result<ChildProcess> ChildProcess::start(const std::vector<std::string>& argv, const std::string& working_dir,
                                          const std::vector<std::string>& extra_environment) {
   Pipes pipes;
-  if (pipe2(pipes.out, O_CLOEXEC) != 0) return fail(ErrorKind::internal, "cannot make a pipe: the limit of open files is too low");
+  if (pipe2(pipes.out, O_CLOEXEC) != 0)
+    return fail(ErrorKind::internal, "cannot make a pipe: the limit of open files is too low");
   auto pid = spawn(argv, working_dir, extra_environment, pipes);
   if (!pid) {
     close_fd(pipes.out[0]);

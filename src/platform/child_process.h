@@ -15,13 +15,14 @@
 namespace tokenstone::platform {
 
 struct CommandOutput {
-  int exit_code = -1;      ///< 128 + signal when a signal ended it; -1 when the time limit did
+  int exit_code = -1;  ///< 128 + signal when a signal ended it; -1 when the time limit did
   std::string out, err;
   bool timed_out = false;
 };
 
 /// Runs `argv` (searched in PATH) with empty standard input and gathers what it prints.
-Result<CommandOutput> run_command(const std::vector<std::string>& argv, TimeNs limit, const std::string& working_dir = {},
+Result<CommandOutput> run_command(const std::vector<std::string>& argv, TimeNs limit,
+                                  const std::string& working_dir = {},
                                   const std::vector<std::string>& extra_environment = {});
 
 class ChildProcess {

@@ -27,7 +27,8 @@ TEST(RunCommand, EndsAProgramThatTakesTooLong) {
 }
 
 TEST(RunCommand, ReplacesEnvironmentVariables) {
-  const auto ran = run_command({"sh", "-c", "echo $TOKENSTONE_TEST_VALUE"}, 10 * kSecond, "", {"TOKENSTONE_TEST_VALUE=seven"});
+  const auto ran =
+      run_command({"sh", "-c", "echo $TOKENSTONE_TEST_VALUE"}, 10 * kSecond, "", {"TOKENSTONE_TEST_VALUE=seven"});
   ASSERT_TRUE(ran);
   EXPECT_EQ(ran->out, "seven\n");
 }

@@ -40,7 +40,8 @@ std::string field_of(const std::string& path, std::string_view key, char separat
 
 std::string gpu() {
   const auto ran = run_command({"nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"}, 2 * kSecond);
-  if (!ran || ran->exit_code != 0 || trim(ran->out).empty()) return access("/usr/bin/nvidia-smi", X_OK) == 0 ? kUnknown : "none";
+  if (!ran || ran->exit_code != 0 || trim(ran->out).empty())
+    return access("/usr/bin/nvidia-smi", X_OK) == 0 ? kUnknown : "none";
   std::string text(trim(ran->out));
   for (char& c : text)
     if (c == '\n') c = ';';
@@ -54,14 +55,16 @@ double seconds(const timeval& t) { return static_cast<double>(t.tv_sec) + static
 std::map<std::string, std::string> probe_environment() {
   std::map<std::string, std::string> found;
   utsname system{};
-  found["kernel"] = uname(&system) == 0 ? fmt::format("{} {} {}", system.sysname, system.release, system.machine) : kUnknown;
+  found["kernel"] =
+      uname(&system) == 0 ? fmt::format("{} {} {}", system.sysname, system.release, system.machine) : kUnknown;
   found["os"] = field_of("/etc/os-release", "PRETTY_NAME", '=');
   found["cpu"] = field_of("/proc/cpuinfo", "model name", ':');
   const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
   found["cpus"] = cpus > 0 ? std::to_string(cpus) : kUnknown;
-  struct sysinfo memory {};
-  found["memory_gib"] =
-      sysinfo(&memory) == 0 ? fmt::format("{:.1f}", static_cast<double>(memory.totalram) * memory.mem_unit / (1u << 30)) : kUnknown;
+  struct sysinfo memory{};
+  found["memory_gib"] = sysinfo(&memory) == 0
+                            ? fmt::format("{:.1f}", static_cast<double>(memory.totalram) * memory.mem_unit / (1u << 30))
+                            : kUnknown;
   found["governor"] = first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
   found["gpu"] = gpu();
   return found;

@@ -1,7 +1,9 @@
-// The event loop in real time: epoll for readiness, a heap of timers, an eventfd for functions posted from other threads.
+// The event loop in real time: epoll for readiness, a heap of timers, an eventfd for functions posted from other
+// threads.
 //
-// Clock: CLOCK_MONOTONIC in ns. Timers have the kernel's high-resolution precision (epoll_pwait2); between a timer's instant and
-// its callback lies what the machine's scheduler takes, and no polling interval. Threads and failure: as base/loop.h.
+// Clock: CLOCK_MONOTONIC in ns. Timers have the kernel's high-resolution precision (epoll_pwait2); between a timer's
+// instant and its callback lies what the machine's scheduler takes, and no polling interval. Threads and failure: as
+// base/loop.h.
 #pragma once
 
 #include <atomic>

@@ -1,9 +1,9 @@
 // The engine's loop: (Loop, Scheduler, Executor), the same class in real and in virtual time.
 //
-// One step: plan -> execute -> (time passes) -> apply -> detokenize, stop strings -> outputs to the sinks -> step record.
-// Aborts and submissions act between steps. It sleeps when nothing is waiting or running.
-// Ownership: borrows loop, scheduler, executor, processor and step sink, all of which outlive it; a sink must live until its
-// finished output or until `cancel` returns. Threads: the loop's thread only; from elsewhere use `Loop::post`.
+// One step: plan -> execute -> (time passes) -> apply -> detokenize, stop strings -> outputs to the sinks -> step
+// record. Aborts and submissions act between steps. It sleeps when nothing is waiting or running. Ownership: borrows
+// loop, scheduler, executor, processor and step sink, all of which outlive it; a sink must live until its finished
+// output or until `cancel` returns. Threads: the loop's thread only; from elsewhere use `Loop::post`.
 #pragma once
 
 #include <cstdint>
@@ -43,13 +43,13 @@ struct EngineTiming {
 /// What one step gave one sequence.
 struct EngineOutput {
   SeqId seq;
-  TimeNs at = 0;                          ///< end of the step
-  std::span<const TokenId> tokens;        ///< new tokens; the end-of-text token is not among them
-  std::string_view text;                  ///< new text; may be empty though tokens are not
+  TimeNs at = 0;                    ///< end of the step
+  std::span<const TokenId> tokens;  ///< new tokens; the end-of-text token is not among them
+  std::string_view text;            ///< new text; may be empty though tokens are not
   bool finished = false;
   sched::FinishReason reason = sched::FinishReason::none;
-  std::string_view stop_reason;           ///< the stop string found, if any
-  const EngineTiming* timing = nullptr;   ///< always there
+  std::string_view stop_reason;          ///< the stop string found, if any
+  const EngineTiming* timing = nullptr;  ///< always there
 };
 
 class EngineSink {
@@ -71,13 +71,14 @@ struct EngineStats {
 class EngineLoop {
  public:
   /// `processor` and `steps` may be null.
-  EngineLoop(Loop& loop, sched::Scheduler& scheduler, Executor& executor, OutputProcessor* processor, record::StepSink* steps);
+  EngineLoop(Loop& loop, sched::Scheduler& scheduler, Executor& executor, OutputProcessor* processor,
+             record::StepSink* steps);
   ~EngineLoop();
   EngineLoop(const EngineLoop&) = delete;
   EngineLoop& operator=(const EngineLoop&) = delete;
 
-  /// Queues a request. Errors: ErrorKind::usage for an empty prompt or bad sampling values, too_large with both numbers for a
-  /// request that can never fit (context or KV). max_tokens 0 finishes at once with `length`.
+  /// Queues a request. Errors: ErrorKind::usage for an empty prompt or bad sampling values, too_large with both numbers
+  /// for a request that can never fit (context or KV). max_tokens 0 finishes at once with `length`.
   Result<SeqId> submit(EngineRequest request, EngineSink& sink);
   /// Frees the sequence before the next step; its sink is not called again. Unknown ids are ignored.
   void cancel(SeqId seq);

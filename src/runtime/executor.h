@@ -1,7 +1,8 @@
 // What computes a step: the CPU forward pass, a constant or roofline model of time, a replay.
 //
 // Threads: the engine loop's thread. Times: `start` is the loop's clock; the result's duration is measured (CPU) or
-// computed (simulated). Failure: none; what cannot be computed is a programmer error, capacity is the scheduler's matter.
+// computed (simulated). Failure: none; what cannot be computed is a programmer error, capacity is the scheduler's
+// matter.
 #pragma once
 
 #include <cstdint>

@@ -11,9 +11,9 @@ namespace tokenstone::runtime {
 class OutputProcessor {
  public:
   struct Piece {
-    std::string text;        ///< may be empty: bytes of an unfinished character, or text held back for a stop string
-    bool stopped = false;    ///< a stop string was found; text ends before it (or with it, if asked)
-    std::string stop_reason; ///< the string found
+    std::string text;         ///< may be empty: bytes of an unfinished character, or text held back for a stop string
+    bool stopped = false;     ///< a stop string was found; text ends before it (or with it, if asked)
+    std::string stop_reason;  ///< the string found
   };
   virtual ~OutputProcessor() = default;
   virtual void start(SeqId seq, const sched::SamplingParams& sampling) = 0;

@@ -1,8 +1,8 @@
 // What the load generator knows of whatever answers: a server over HTTP, the embedded engine, a simulated device.
 //
-// Ownership: a Target lives as long as the run; a RequestSpec handed to `submit` must live until the sink's `on_end`, and so
-// must the sink. Threads: every call, and every call of a sink, happens on the client loop's thread.
-// Times: absolute, of that loop's clock. Failure: a request's failure arrives as its Outcome and never ends the run.
+// Ownership: a Target lives as long as the run; a RequestSpec handed to `submit` must live until the sink's `on_end`,
+// and so must the sink. Threads: every call, and every call of a sink, happens on the client loop's thread. Times:
+// absolute, of that loop's clock. Failure: a request's failure arrives as its Outcome and never ends the run.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ using record::RequestSpec;
 struct Outcome {
   TimeNs finished = kUnknownTime;
   record::ErrorClass error_class = record::ErrorClass::none;
-  std::string error;                 ///< one line; empty on success
+  std::string error;  ///< one line; empty on success
   int http_status = 0;
   std::string finish_reason;
   std::int64_t usage_prompt_tokens = -1, usage_completion_tokens = -1, cached_tokens = -1;
@@ -37,8 +37,8 @@ struct Outcome {
   std::int32_t chunks = -1, preemptions = -1;
 };
 
-/// One request's observer. Order of calls: on_sent, on_first_byte, on_tokens*, on_end; a failure may cut it short at any
-/// point, on_end always comes, once, and last.
+/// One request's observer. Order of calls: on_sent, on_first_byte, on_tokens*, on_end; a failure may cut it short at
+/// any point, on_end always comes, once, and last.
 class RequestSink {
  public:
   virtual ~RequestSink() = default;
@@ -51,10 +51,10 @@ class RequestSink {
 };
 
 struct TargetInfo {
-  std::string kind;                   ///< "http", "engine", "sim"
-  std::string address;                ///< base URL, "engine", "sim:const"
-  std::string model;                  ///< as the server names it; empty when unknown
-  std::string server;                 ///< software and version; empty when unknown
+  std::string kind;     ///< "http", "engine", "sim"
+  std::string address;  ///< base URL, "engine", "sim:const"
+  std::string model;    ///< as the server names it; empty when unknown
+  std::string server;   ///< software and version; empty when unknown
   std::optional<std::int64_t> max_model_len;
   bool virtual_time = false;
 };

@@ -8,14 +8,14 @@
 namespace tokenstone::testing {
 
 struct CheckReport {
-  std::string id;           ///< dotted and stable, e.g. "spine.oracle_ops"
+  std::string id;  ///< dotted and stable, e.g. "spine.oracle_ops"
   double value = 0;
-  double n = 0;             ///< sample size behind the value
+  double n = 0;  ///< sample size behind the value
   std::string unit;
-  std::string op = ">=";    ///< how value compares with target
+  std::string op = ">=";  ///< how value compares with target
   double target = 0;
   bool pass = false;
-  std::string skipped;      ///< the reason, empty when the check was made
+  std::string skipped;  ///< the reason, empty when the check was made
 };
 
 void report_check(const CheckReport& check);

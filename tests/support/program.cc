@@ -6,7 +6,8 @@
 
 namespace tokenstone::testing {
 
-platform::CommandOutput run_program(const std::vector<std::string>& args, const std::string& dir, const std::vector<std::string>& environment) {
+platform::CommandOutput run_program(const std::vector<std::string>& args, const std::string& dir,
+                                    const std::vector<std::string>& environment) {
   std::vector<std::string> argv = {TOKENSTONE_BINARY_PATH};
   argv.insert(argv.end(), args.begin(), args.end());
   auto ran = platform::run_command(argv, kProgramLimit, dir.empty() ? temporary_folder().string() : dir, environment);

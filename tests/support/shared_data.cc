@@ -21,8 +21,9 @@ struct Folders {
 
 std::optional<std::filesystem::path> shared_file(std::string_view relative) {
   const char* elsewhere = std::getenv("TOKENSTONE_SHARED");
-  const std::filesystem::path root =
-      elsewhere != nullptr ? std::filesystem::path(elsewhere) : std::filesystem::path(TOKENSTONE_SOURCE_DIR) / ".." / "shared";
+  const std::filesystem::path root = elsewhere != nullptr
+                                         ? std::filesystem::path(elsewhere)
+                                         : std::filesystem::path(TOKENSTONE_SOURCE_DIR) / ".." / "shared";
   const std::filesystem::path path = root / relative;
   if (!std::filesystem::exists(path)) return std::nullopt;
   return path;

@@ -9,7 +9,8 @@
 
 namespace tokenstone::testing {
 
-/// The path of a file or folder under ../shared, or nothing when it is not there. TOKENSTONE_SHARED overrides the place.
+/// The path of a file or folder under ../shared, or nothing when it is not there. TOKENSTONE_SHARED overrides the
+/// place.
 std::optional<std::filesystem::path> shared_file(std::string_view relative);
 /// Whole content of a file; fails the test when it cannot be read.
 std::string read_file(const std::filesystem::path& path);
