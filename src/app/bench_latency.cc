@@ -137,15 +137,7 @@ FlagSet bench_latency_flag_table() {
 int run_bench_latency(const Args& args) {
   LatencyFlags f;
   FlagSet flags = latency_flags(f);
-  const auto parsed = flags.parse(args);
-  if (!parsed) return report_error(parsed.error());
-  if (parsed->help) {
-    std::fputs(flags.help().c_str(), stdout);
-    return 0;
-  }
-  for (const std::string& note : parsed->notes) fmt::print(stderr, "note: {}\n", note);
-  const Status done = run(f);
-  return done ? 0 : report_error(done.error());
+  return run_parsed(flags, args, [&] { return run(f); });
 }
 
 }  // namespace tokenstone::app

@@ -173,15 +173,7 @@ FlagSet bench_throughput_flag_table() {
 int run_bench_throughput(const Args& args) {
   ThroughputFlags f;
   FlagSet flags = throughput_flags(f);
-  const auto parsed = flags.parse(args);
-  if (!parsed) return report_error(parsed.error());
-  if (parsed->help) {
-    std::fputs(flags.help().c_str(), stdout);
-    return 0;
-  }
-  for (const std::string& note : parsed->notes) fmt::print(stderr, "note: {}\n", note);
-  const Status done = run(f);
-  return done ? 0 : report_error(done.error());
+  return run_parsed(flags, args, [&] { return run(f); });
 }
 
 }  // namespace tokenstone::app

@@ -3,6 +3,7 @@
 // or interrupted.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,10 @@ int run_report(const Args& args);
 int run_export(const Args& args);
 int run_model(const Args& args);
 int run_tokenize(const Args& args);
+
+/// The frame of a command: parses `args`, prints the help when it is asked for, notes to stderr, then `run`; the exit
+/// code.
+int run_parsed(FlagSet& flags, const Args& args, const std::function<Status()>& run);
 
 /// Prints "tokenstone: MESSAGE" to stderr and gives the exit code that belongs to the error's kind.
 int report_error(const Error& error);

@@ -125,9 +125,25 @@ Result<Fd> listen_on(const std::string& host, std::uint16_t port, int backlog) {
     if (::bind(fd.get(), as_sockaddr(address), size) == 0 && ::listen(fd.get(), backlog) == 0) return fd;
     error = errno;
   }
-  return usage_error(fmt::format("cannot listen on {}:{} ({}); choose another --port or stop what uses it", host, port,
-                                 errno_text(error)),
-                     "port");
+  if (error == EADDRINUSE)
+    return usage_error(fmt::format("port {} of {} is in use by another program; stop it, or choose another with --port "
+                                   "(0: any free one)",
+                                   port, host),
+                       "port");
+  return usage_error(
+      fmt::format("cannot listen on {}:{} ({}); choose another --host or --port", host, port, errno_text(error)),
+      "port");
+}
+
+std::string local_host(int fd) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  if (getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) return {};
+  char text[INET6_ADDRSTRLEN] = {};
+  const void* bytes = address.ss_family == AF_INET6
+                          ? static_cast<const void*>(&reinterpret_cast<const sockaddr_in6&>(address).sin6_addr)
+                          : static_cast<const void*>(&reinterpret_cast<const sockaddr_in&>(address).sin_addr);
+  return inet_ntop(address.ss_family, bytes, text, sizeof text) == nullptr ? "" : text;
 }
 
 std::uint16_t local_port(int fd) {
@@ -170,6 +186,8 @@ std::ptrdiff_t send_some(int fd, std::string_view bytes, int& error) {
   error = sent < 0 ? errno : 0;
   return sent;
 }
+
+void shut_down_writing(int fd) { ::shutdown(fd, SHUT_WR); }
 
 void reset_on_close(int fd) {
   const linger at_once{.l_onoff = 1, .l_linger = 0};

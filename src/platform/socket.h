@@ -59,6 +59,8 @@ int connect_error(int fd);
 /// Listens on host:port, port 0 for a free one (see local_port).
 Result<Fd> listen_on(const std::string& host, std::uint16_t port, int backlog);
 std::uint16_t local_port(int fd);
+/// The numeric address that a socket is bound to.
+std::string local_host(int fd);
 /// A waiting connection (non-blocking, TCP_NODELAY), or an invalid Fd with `error` (EAGAIN: none waits).
 Fd accept_connection(int listener, int& error);
 
@@ -72,6 +74,8 @@ Received receive(int fd, std::span<char> into);
 /// One send without SIGPIPE; bytes taken, or a negative value with `error`.
 std::ptrdiff_t send_some(int fd, std::string_view bytes, int& error);
 
+/// Tells the peer that nothing more will be sent; reading goes on.
+void shut_down_writing(int fd);
 /// Makes the close of `fd` send a reset.
 void reset_on_close(int fd);
 /// Waits until readable or writable, or `deadline` (monotonic) passes; false then.

@@ -88,7 +88,7 @@ TEST(Socket, APortInUseIsAnErrorWithAdvice) {
   const Fd listener = *listen_on("127.0.0.1", 0, 8);
   const auto second = listen_on("127.0.0.1", local_port(listener.get()), 8);
   ASSERT_FALSE(second);
-  EXPECT_NE(second.error().message.find("choose another --port"), std::string::npos);
+  EXPECT_NE(second.error().message.find("choose another"), std::string::npos);
   EXPECT_FALSE(resolve("no-such-host.invalid", 80));
 }
 

@@ -1,4 +1,4 @@
-// The few socket calls of a server: listen, accept, read, write. Every descriptor is non-blocking and closed on exec.
+// What a server wants of platform/socket.h: listen, accept, read and write, with retries and a plain word for each end.
 // Failure: a Result for what a person can mend (address in use, bad host), a plain enum for what happens to a
 // connection.
 #pragma once
