@@ -13,8 +13,9 @@ Result<std::vector<TokenId>> TokenPromptEncoder::encode(const runtime::RequestSp
   return encode_chat(turns);
 }
 
+/// Special tokens written out in the text become their ids, as the server (and vLLM's) reads a text prompt.
 Result<std::vector<TokenId>> TokenPromptEncoder::encode_text(std::string_view text) const {
-  return check_ids(tokenizer_->encode(text, {.add_special = true, .parse_special = false}));
+  return check_ids(tokenizer_->encode(text, {.add_special = true, .parse_special = true}));
 }
 
 /// A rendered template holds its special tokens as text; one that begins with the begin-of-text token gets no second
