@@ -14,7 +14,6 @@ namespace tokenstone::kernels {
 namespace {
 
 inline constexpr std::size_t kGroupsPerTile = kSoftmaxTile / kTokenGroup;
-inline constexpr std::size_t kMaxHeadDim = 256;
 
 template <class T>
 struct TileGroups {
@@ -126,8 +125,8 @@ void sum_values(const AttentionCall<T>& call, const TileGroups<T>& groups, const
     for (int d = 0; d < DV; ++d) L::store(sums[q] + column + d * kPanel, sum[q][d]);
 }
 
-/// All columns from `column` on, DV vectors at a time, the rest with fewer: a head of 48 takes one pass of three. Each sum
-/// runs through the tokens in order whatever DV is.
+/// All columns from `column` on, DV vectors at a time, the rest with fewer: a head of 48 takes one pass of three. Each
+/// sum runs through the tokens in order whatever DV is.
 template <class L, class T, int NQ, int DV>
 void sum_columns(const AttentionCall<T>& call, const TileGroups<T>& groups, const float (*weights)[kSoftmaxTile],
                  std::size_t column, float (*sums)[kMaxHeadDim]) {

@@ -20,9 +20,9 @@ extern const Kernels kAmxKernels;
 
 namespace {
 
-/// AMX's tiles with bfloat16: in the CPU (leaf 7) and, as the kernel gives the 8 KiB of tile data only to processes that
-/// ask, permitted for this process and all its threads.
-/// Source: Linux, Documentation/arch/x86/xstate.rst; the numbers from arch/x86/include/uapi/asm/prctl.h.
+/// AMX's tiles with bfloat16: in the CPU (leaf 7) and, as the kernel gives the 8 KiB of tile data only to processes
+/// that ask, permitted for this process and all its threads. Source: Linux, Documentation/arch/x86/xstate.rst; the
+/// numbers from arch/x86/include/uapi/asm/prctl.h.
 bool has_amx() {
   static const bool granted = [] {
     constexpr unsigned kBf16Bit = 1u << 22, kTileBit = 1u << 24;

@@ -1,10 +1,10 @@
-// The kernel table for Isa::amx: that of avx512bf16, with the bfloat16 GEMM by AMX tiles. See CMakeLists.txt for how this
-// file is compiled and dispatch.cc for the permission that tiles need.
+// The kernel table for Isa::amx: that of avx512bf16, with the bfloat16 GEMM by AMX tiles. See CMakeLists.txt for how
+// this file is compiled and dispatch.cc for the permission that tiles need.
 //
-// A tile register holds 16 rows of 64 bytes. One TDPBF16PS multiplies an A tile (16 rows x 32 activations) with a B tile
-// (16 pairs of inputs x 16 outputs, which is 1 KiB of a packed panel as it lies in memory) onto a C tile (16 rows x 16
-// sums). Each C tile runs through K in order, 32 at a time; how many rows and panels go together changes nothing about a
-// row's sums, and AMX is used for all row counts of a matrix or, where K is not a multiple of 32, for none.
+// A tile register holds 16 rows of 64 bytes. One TDPBF16PS multiplies an A tile (16 rows x 32 activations) with a B
+// tile (16 pairs of inputs x 16 outputs, which is 1 KiB of a packed panel as it lies in memory) onto a C tile (16 rows
+// x 16 sums). Each C tile runs through K in order, 32 at a time; how many rows and panels go together changes nothing
+// about a row's sums, and AMX is used for all row counts of a matrix or, where K is not a multiple of 32, for none.
 // Source: Intel 64 and IA-32 Architectures Optimization Reference Manual, chapter on AMX.
 #if defined(__x86_64__)
 #include "kernels/lanes_avx512.h"
@@ -16,10 +16,11 @@ namespace {
 
 using L = Avx512Lanes;
 
-constexpr std::size_t kTileRows = 16;                   ///< rows of a tile
-constexpr std::size_t kTileDepth = 32;                  ///< inputs of one step
-constexpr std::size_t kTileElements = 512;              ///< Bf16 of a full tile
-constexpr std::size_t kNearBytes = std::size_t{3} << 18;  ///< weights that stay in the second cache while all rows go by
+constexpr std::size_t kTileRows = 16;       ///< rows of a tile
+constexpr std::size_t kTileDepth = 32;      ///< inputs of one step
+constexpr std::size_t kTileElements = 512;  ///< Bf16 of a full tile
+/// Weights that stay in the second cache (2 MiB on the CPUs with AMX) beside the rows that go by.
+constexpr std::size_t kNearBytes = 3u << 18;
 
 /// What LDTILECFG reads.
 struct alignas(64) TileConfig {
@@ -27,6 +28,7 @@ struct alignas(64) TileConfig {
   std::uint16_t row_bytes[16] = {};
   std::uint8_t rows[16] = {};
 };
+static_assert(sizeof(TileConfig) == 64);
 
 /// Rows that go through the panels together: up to 16 with four panels at a time, or up to 32 with two.
 struct RowBlock {

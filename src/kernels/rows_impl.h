@@ -10,6 +10,8 @@
 namespace tokenstone::kernels {
 namespace {
 
+inline constexpr std::size_t kMaxHeadDim = 256;
+
 /// exp(x) with a relative error below 2e-7; zero below -87.3 (and for -inf), at most exp(88).
 /// exp(x) = 2^n exp(r), n = round(x / ln 2), |r| <= ln 2 / 2; exp(r) by its series to r^6 with Cephes' coefficients.
 template <class L>
@@ -80,29 +82,34 @@ static inline void put(Bf16* p, float x) { *p = to_bf16(x); }
 template <class L, class T>
 void rope_query(const float* query, const float* cos, const float* sin, std::size_t head_dim, T* out) {
   const std::size_t half = head_dim / 2;
-  for (std::size_t i = 0; i < half; ++i) {
+  std::size_t i = 0;
+  for (; i + kPanel <= half; i += kPanel) {
+    const auto a = L::load(query + i), b = L::load(query + half + i), c = L::load(cos + i), s = L::load(sin + i);
+    L::store(out + i, L::sub(L::mul(a, c), L::mul(b, s)));
+    L::store(out + half + i, L::add(L::mul(a, s), L::mul(b, c)));
+  }
+  for (; i < half; ++i) {
     const float a = query[i], b = query[i + half];
     put(out + i, a * cos[i] - b * sin[i]);
     put(out + i + half, a * sin[i] + b * cos[i]);
   }
 }
 
+/// The key is turned as a row and then spread over its group word by word.
 template <class L, class T>
 void store_kv(const StoreCall<T>& call) {
   constexpr std::size_t kPerWord = sizeof(float) / sizeof(T);
   const KvView<T>& kv = call.kv;
-  const std::size_t half = kv.head_dim / 2;
   T* head = kv.layer + call.block * kv.block_stride() + call.kv_head * kv.head_stride();
+  T turned[kMaxHeadDim];
+  rope_query<L, T>(call.key, call.cos, call.sin, kv.head_dim, turned);
   T* key = head + call.slot / kTokenGroup * (kTokenGroup * kv.head_dim) + call.slot % kTokenGroup * kPerWord;
-  const auto place = [&](std::size_t i) { return key + i / kPerWord * (kTokenGroup * kPerWord) + i % kPerWord; };
-  for (std::size_t i = 0; i < half; ++i) {
-    const float a = call.key[i], b = call.key[i + half];
-    put(place(i), a * call.cos[i] - b * call.sin[i]);
-    put(place(i + half), a * call.sin[i] + b * call.cos[i]);
-  }
+  for (std::size_t i = 0; i < kv.head_dim; i += kPerWord)
+    __builtin_memcpy(key + i * kTokenGroup, turned + i, sizeof(float));
   T* value = head + kv.block_size * kv.head_dim + call.slot * kv.padded_dim();
-  for (std::size_t i = 0; i < kv.head_dim; ++i) put(value + i, call.value[i]);
-  for (std::size_t i = kv.head_dim; i < kv.padded_dim(); ++i) put(value + i, 0.0f);
+  std::size_t i = 0;
+  for (; i + kPanel <= kv.head_dim; i += kPanel) L::store(value + i, L::load(call.value + i));
+  for (; i < kv.padded_dim(); ++i) put(value + i, i < kv.head_dim ? call.value[i] : 0.0f);
 }
 
 /// First the largest value by vectors, then its first place: two reads of the row, no branch in the first.
