@@ -292,7 +292,7 @@ std::string shell_word(const std::string& word) {
 std::string summary(const RunResult& run, const MetricSet& metrics, const Verdict& verdict,
                     const SummaryOptions& options) {
   const Paint paint(options.colour);
-  const std::string first = first_line(run, metrics, verdict, paint);
+  std::string first = first_line(run, metrics, verdict, paint);
   if (options.detail == SummaryOptions::Detail::quiet) return first;
   std::string numbers = goodput_line(metrics) + subject_line(run) + "\n" + rate_line(run, metrics) +
                         tokens_line(metrics) + latency_table(metrics) + "\n";
