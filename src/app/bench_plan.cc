@@ -200,9 +200,10 @@ Result<record::RunPlan> describe(const BenchServeOptions& o, const FlagSet::Pars
   p.label = o.label;
   p.server_version = context.target.server.empty() ? "unknown" : context.target.server;
   TS_TRY(p.metadata, key_values(o.metadata, "metadata"));
-  p.request_rate = arrivals.kind == workload::ArrivalKind::trace || arrivals.kind == workload::ArrivalKind::stages
-                       ? std::numeric_limits<double>::infinity()
-                       : o.request_rate;
+  // 0: the schedule has instants or rates of its own.
+  const bool own_times =
+      arrivals.kind == workload::ArrivalKind::trace || arrivals.kind == workload::ArrivalKind::stages;
+  p.request_rate = own_times ? 0.0 : o.request_rate;
   p.burstiness = o.burstiness;
   if (o.max_concurrency) p.max_concurrency = static_cast<std::uint32_t>(*o.max_concurrency);
   p.duration = arrivals.duration;

@@ -49,7 +49,7 @@ struct RunPlan {
   std::string server_version;  ///< "unknown" when the server does not say
   std::vector<std::pair<std::string, std::string>> metadata;
   std::uint64_t num_prompts = 0;
-  double request_rate = 0;  ///< infinity: all at once
+  double request_rate = 0;  ///< infinity: all at once; 0: the schedule's own (trace, stages)
   double burstiness = 1.0;
   std::optional<std::uint32_t> max_concurrency;
   std::optional<TimeNs> duration;                 ///< set: a fixed window; not set: by count

@@ -21,7 +21,7 @@ void add_header(Json& j, const RunPlan& plan) {
   j["num_prompts"] = plan.num_prompts;
   for (const auto& [key, value] : plan.metadata)
     if (!j.contains(key)) j[to_valid_utf8(key)] = value;
-  j["request_rate"] = std::isinf(plan.request_rate) ? Json("inf") : Json(plan.request_rate);
+  j["request_rate"] = std::isinf(plan.request_rate) || plan.request_rate == 0 ? Json("inf") : Json(plan.request_rate);
   j["burstiness"] = number(plan.burstiness);
   j["max_concurrency"] = plan.max_concurrency ? Json(*plan.max_concurrency) : Json(nullptr);
 }

@@ -2,6 +2,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include <limits>
+
 #include <fmt/format.h>
 
 #include "base/text.h"
@@ -75,7 +77,10 @@ std::string vllm_result_json(const RunResult& run, const MetricSet& metrics) {
 std::string vllm_file_name(const RunPlan& plan) {
   const std::string subject = plan.label.empty() ? plan.backend : plan.label;
   const std::string model = plan.model_id.substr(plan.model_id.find_last_of('/') + 1);  // npos + 1 is 0: the whole name
-  const std::string rate = plan.stages.empty() ? python_float(plan.request_rate) + "qps" : stages_rate(plan);
+  const std::string rate =
+      plan.stages.empty()
+          ? python_float(plan.request_rate == 0 ? std::numeric_limits<double>::infinity() : plan.request_rate) + "qps"
+          : stages_rate(plan);
   const std::string cap = plan.max_concurrency ? fmt::format("-concurrency{}", *plan.max_concurrency) : "";
   std::string name = fmt::format("{}-{}{}-{}-{}.json", subject, rate, cap, model, plan.date);
   std::replace(name.begin(), name.end(), '/', '_');
