@@ -31,7 +31,7 @@ class HugeBuffer {
   }
 
  private:
-  void swap(HugeBuffer& other) {
+  void swap(HugeBuffer& other) noexcept {
     std::swap(mapping_, other.mapping_);
     std::swap(mapped_bytes_, other.mapped_bytes_);
     std::swap(data_, other.data_);
