@@ -37,7 +37,7 @@ class PackedMatrix {
   }
 
  private:
-  static constexpr std::size_t kPerWord = sizeof(float) / sizeof(T);
+  static constexpr std::size_t kPerWord = 4 / sizeof(T);  // of a 32-bit word
   static std::size_t offset(std::size_t lane, std::size_t k) {
     return k / kPerWord * (kPanel * kPerWord) + lane * kPerWord + k % kPerWord;
   }
