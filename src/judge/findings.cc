@@ -10,7 +10,6 @@
 namespace tokenstone::judge {
 namespace {
 
-using record::ErrorClass;
 using record::LengthSource;
 using record::MetricSet;
 using record::RequestRecord;
