@@ -76,7 +76,7 @@ struct EngineLoop::Impl {
   /// Runs `fn` on the loop unless the engine is gone by then.
   template <class Fn>
   auto guarded(Fn fn) {
-    return [this, guard = std::weak_ptr<int>(alive), fn = std::move(fn)]() mutable {
+    return [guard = std::weak_ptr<int>(alive), fn = std::move(fn)]() mutable {
       if (!guard.expired()) fn();
     };
   }
