@@ -40,6 +40,7 @@ Result<std::unique_ptr<OfflineEngine>> OfflineEngine::create(const EngineFlags& 
 
 Result<OfflineResult> OfflineEngine::run(std::vector<runtime::EngineRequest> requests) {
   OfflineResult result;
+  if (requests.empty()) return result;  // nothing may stay posted on the loop: it would run with the next batch
   Counter counter(*loop_, requests.size(), result);
   std::optional<Error> refused;
   const TimeNs started = platform::monotonic_now();
@@ -52,7 +53,7 @@ Result<OfflineResult> OfflineEngine::run(std::vector<runtime::EngineRequest> req
       }
     }
   });
-  if (!requests.empty()) loop_->run();
+  loop_->run();
   if (refused) return std::unexpected(*refused);
   result.elapsed = platform::monotonic_now() - started;
   return result;
