@@ -59,7 +59,7 @@ void add_content_flags(FlagSet& flags, BenchServeOptions& o) {
       .add("no-oversample", &o.no_oversample, "", "do not repeat rows when there are too few")
       .add("disable-shuffle", &o.disable_shuffle, "", "keep the file's order")
       .add("prompt-token-ids", &o.prompt_token_ids, "", "send token ids instead of text (completions)")
-      .add("input-len", &o.input_len, "N", "prompt tokens, whichever data set", {"input-tokens"})
+      .add("input-len", &o.input_len, "N", "prompt tokens of random and sonnet", {"input-tokens"})
       .add("output-len", &o.output_len, "N", "output tokens, whichever data set", {"output-tokens"})
       .add("random-input-len", &o.random_input_len, "N", "prompt tokens")
       .add("random-output-len", &o.random_output_len, "N", "output tokens")

@@ -39,7 +39,7 @@ FlagSet throughput_flags(ThroughputFlags& f) {
       .add("dataset-path", &f.dataset_path, "FILE", "the data set's file", {"dataset"})
       .add("workload", &f.workload, "NAME", "chat, generate, summarize, long or mixed, instead of a data set")
       .add("scale", &f.scale, "X", "multiply the lengths of workloads, laws and traces")
-      .add("input-len", &f.input_len, "N", "prompt tokens", {"input-tokens"})
+      .add("input-len", &f.input_len, "N", "prompt tokens of random and sonnet", {"input-tokens"})
       .add("output-len", &f.output_len, "N", "output tokens", {"output-tokens"})
       .add("random-input-len", &f.random_input_len, "N", "of the data set random")
       .add("random-output-len", &f.random_output_len, "N", "of the data set random")
